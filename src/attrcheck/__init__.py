@@ -1,0 +1,14 @@
+"""attrcheck: pytest for image attribution methods.
+
+The six decorators below are the whole of the extension interface; none of them imports torch.
+"""
+
+from attrcheck.checks import check
+from attrcheck.datasets import dataset
+from attrcheck.methods import method
+from attrcheck.models import model
+from attrcheck.protocols import protocol
+from attrcheck.removal import removal
+
+__version__ = "0.1.0"
+__all__ = ["check", "dataset", "method", "model", "protocol", "removal"]

@@ -1,0 +1,31 @@
+"""Models: a network for a dataset, its weights, and its preparation for attribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attrcheck.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from attrcheck.datasets import Dataset
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A registered model: `build(dataset)` returns a network that maps [N, C, H, W] to logits.
+
+    An embedded one is built without weights and gets those that ship with the package; any other
+    comes with its own. `datasets` are comma-separated globs of the datasets that it knows.
+    """
+
+    name: str
+    build: Callable[[Dataset], nn.Module]
+    embedded: bool = False
+    datasets: str = "*"
+
+
+model = Registry("model", ModelSpec, __name__)

@@ -1,0 +1,129 @@
+"""Names and the things behind them: one registry class for every kind.
+
+A name is known without importing what it names: a built-in by its file (`methods/saliency.py`
+registers `saliency`), an installed one by its entry point, a user's own by its decorator. So the
+plugin can list and check names in a process that never imports torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+NAME = re.compile(r"[a-z][a-z0-9_.]*")
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RegistryError(Exception):
+    """A name that is malformed, taken or unknown; the message says which and what to do."""
+
+
+class Registry(Generic[T]):
+    """All things of one kind by name; calling it with a name decorates a new one.
+
+    `wrap(name, function, **settings)` makes the registered thing from the decorated function.
+    """
+
+    def __init__(self, kind: str, wrap: Callable[..., T], package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._wrap = wrap
+        self._entries: dict[str, T] = {}
+
+    def __call__(self, name: str, **settings: Any) -> Callable[[F], F]:
+        """Decorate the function that makes or is the thing called `name`."""
+        if not NAME.fullmatch(name):
+            raise RegistryError(
+                f"{self.kind} name {name!r} must match {NAME.pattern!r} "
+                "(a hyphen joins the parts of a case id)"
+            )
+
+        def register(function: F) -> F:
+            home = self._declared.get(name)
+            if name in self._entries or (home is not None and home != function.__module__):
+                raise RegistryError(
+                    f"there is already a {self.kind} called {name!r}; "
+                    f"choose another name for the one in {function.__module__}"
+                )
+            self._entries[name] = self._wrap(name, function, **settings)
+            return function
+
+        return register
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._entries, *self._declared}))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._declared
+
+    def get(self, name: str) -> T:
+        """The thing called `name`, imported if need be."""
+        if name not in self._entries:
+            if name not in self._declared:
+                raise RegistryError(self._unknown(name))
+            importlib.import_module(self._declared[name])
+            if name not in self._entries:
+                raise RegistryError(
+                    f"importing {self._declared[name]} registered no {self.kind} called {name!r}"
+                )
+        return self._entries[name]
+
+    def select(self, patterns: str) -> list[str]:
+        """Names that match comma-separated globs, `!glob` excluding; every glob must match one."""
+        wanted = [part.strip() for part in patterns.split(",") if part.strip()]
+        names = list(self)
+        for part in wanted:
+            if not fnmatch.filter(names, part.removeprefix("!")):
+                raise RegistryError(self._unknown(part.removeprefix("!")))
+        chosen = select(names, wanted)
+        if not chosen:
+            raise RegistryError(f"{patterns!r} selects no {self.kind}; there are: {self._list()}")
+        return chosen
+
+    def _unknown(self, name: str) -> str:
+        close = difflib.get_close_matches(name, list(self), n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {self._list()}"
+        return f"no {self.kind} is called {name!r}; {hint}"
+
+    def _list(self) -> str:
+        return ", ".join(self) or "none"
+
+    @cached_property
+    def _declared(self) -> dict[str, str]:
+        """Names known before import, and the module that will register each."""
+        from importlib.metadata import entry_points
+
+        folder = importlib.import_module(self.package).__path__
+        declared = {
+            module.name: f"{self.package}.{module.name}"
+            for module in pkgutil.iter_modules(folder)
+            if not module.name.startswith("_")
+        }
+        for entry in entry_points(group=self.package):
+            if declared.setdefault(entry.name, entry.module) != entry.module:
+                raise RegistryError(
+                    f"entry point {entry.name!r} of {entry.module}: there is already a "
+                    f"{self.kind} of that name in {declared[entry.name]}"
+                )
+        return declared
+
+
+def select(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """The names that match any plain glob (all, if there is none) and no `!glob`, in order."""
+    patterns = list(patterns)
+    include = [part for part in patterns if not part.startswith("!")] or ["*"]
+    exclude = [part[1:] for part in patterns if part.startswith("!")]
+    return [
+        name
+        for name in names
+        if any(fnmatch.fnmatchcase(name, part) for part in include)
+        and not any(fnmatch.fnmatchcase(name, part) for part in exclude)
+    ]

@@ -1,0 +1,1 @@
+"""The suites: what is run against methods. Installed as `attrcheck.suites`."""

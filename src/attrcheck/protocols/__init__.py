@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from attrcheck.registry import Registry
 
@@ -46,9 +46,12 @@ class Protocol(ABC):
     Subclasses are frozen dataclasses: their fields are the settings, and part of every record.
     """
 
-    higher_is_better: ClassVar[bool] | bool
-    shared_key: ClassVar[str] | str = ""
-    """Protocols with the same key, unless empty, share what `shared` observes."""
+    higher_is_better: bool
+
+    @property
+    def shared_key(self) -> str:
+        """Protocols with the same key share what `shared` observes; empty: nothing to share."""
+        return ""
 
     def shared(self, model: nn.Module, batch: Batch) -> Rows:
         """Rows that do not depend on the maps: observed once for all methods."""

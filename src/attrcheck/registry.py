@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from attrcheck.errors import AttrcheckError
+
 NAME = re.compile(r"[a-z][a-z0-9_.]*")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class RegistryError(Exception):
+class RegistryError(AttrcheckError):
     """A name that is malformed, taken or unknown; the message says which and what to do."""
 
 

@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from attrcheck.errors import AttrcheckError
 from attrcheck.registry import Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+class DatasetError(AttrcheckError):
+    """Images, labels, masks or normalisation that do not fit together."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +43,16 @@ class Dataset:
             sizes["masks"] = len(self.masks)
         for what, size in sizes.items():
             if size != n:
-                raise ValueError(f"dataset {self.name!r}: {n} images but {size} {what}")
+                raise DatasetError(f"dataset {self.name!r}: {n} images but {size} {what}")
         if self.images.ndim != 4 or not len(self.mean) == len(self.std) == self.channels:
-            raise ValueError(
+            raise DatasetError(
                 f"dataset {self.name!r}: images must be [N, C, H, W] with one mean and one std a "
                 f"channel, not {list(self.images.shape)} with {len(self.mean)} and {len(self.std)}"
             )
         bad = (self.labels < 0) | (self.labels >= self.classes)
         if bad.any():
             first = int(bad.nonzero()[0])
-            raise ValueError(
+            raise DatasetError(
                 f"dataset {self.name!r}: label {int(self.labels[first])} of image "
                 f"{self.ids[first]!r} is not one of {self.classes} classes"
             )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrcheck.registry import Registry
+from attrcheck.registry import Registry, select
 
 if TYPE_CHECKING:
     from torch import nn
 
     from attrcheck.datasets import Dataset
+
+WEIGHTS = Path(__file__).parent.parent / "weights"
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class ModelSpec:
     build: Callable[[Dataset], nn.Module]
     embedded: bool = False
     datasets: str = "*"
+
+    def knows(self, dataset: str) -> bool:
+        """Whether there is such a model for this dataset."""
+        if self.embedded:
+            return (WEIGHTS / f"{dataset}-{self.name}").is_dir()
+        return bool(select([dataset], self.datasets.split(",")))
 
 
 model = Registry("model", ModelSpec, __name__)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from attrcheck.fingerprint import of_code
 from attrcheck.registry import Registry
 
 if TYPE_CHECKING:
@@ -14,17 +15,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
-    Rows = dict[str, NDArray[np.generic]]
-    """What was observed, by name; the first axis of every array is the image."""
+Rows: TypeAlias = "dict[str, NDArray[np.generic]]"
+"""What was observed, by name; the first axis of every array is the image."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some images of a case: normalised, with labels, one seed an image, and masks if known."""
+    """Some images of a case: normalised, with labels and a seed each to break ties.
+
+    intact: `correct`, `probability` and `logit` of the images as they are, observed once.
+    masks: the ground truth [N, H, W], where the dataset has one.
+    """
 
     images: Tensor
     labels: Tensor
     seeds: tuple[int, ...]
+    intact: Rows
     masks: Tensor | None = None
 
 
@@ -52,6 +58,11 @@ class Protocol(ABC):
     def shared_key(self) -> str:
         """Protocols with the same key share what `shared` observes; empty: nothing to share."""
         return ""
+
+    @property
+    def code(self) -> str:
+        """A fingerprint of the code that observes."""
+        return of_code(type(self))
 
     def shared(self, model: nn.Module, batch: Batch) -> Rows:
         """Rows that do not depend on the maps: observed once for all methods."""

@@ -1,0 +1,103 @@
+"""Run one method on one dataset x model, and hold it to its contract."""
+
+from __future__ import annotations
+
+import inspect
+import time
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attrcheck.errors import AttrcheckError
+from attrcheck.guard import Snapshot
+from attrcheck.loading import Setup
+from attrcheck.methods import Method
+from attrcheck.seeds import derive
+from attrcheck.store import Entry
+
+
+class MethodError(AttrcheckError):
+    """A method that raised or broke its contract; the message names it and the first bad image."""
+
+
+def attribute(method: Method, setup: Setup, seed: int) -> Entry:
+    """Maps [N, H, W] of all images, with the seconds they took and how many are constant."""
+    parts = []
+    seconds = 0.0
+    before = Snapshot.of(setup.network)
+    for part in setup.slices():
+        start = time.perf_counter()
+        parts.append(attribute_batch(method, setup, part, seed))
+        seconds += time.perf_counter() - start
+    if change := before.change(setup.network):
+        raise MethodError(f"{_where(method, setup)} {change}; work on a copy, or undo it")
+    maps = np.concatenate(parts)
+    constant = _constant(maps)
+    if constant.any() and not method.constant:
+        raise MethodError(
+            f"{_where(method, setup)} returned a constant map for image "
+            f"{_first(setup, constant)}: it ranks no pixel above another"
+        )
+    return Entry({"maps": maps}, {"seconds": seconds, "constant": int(constant.sum())})
+
+
+def attribute_batch(method: Method, setup: Setup, part: slice, seed: int) -> NDArray[np.float32]:
+    """The checked maps of one batch; global random numbers are seeded, and put back after."""
+    images, targets = setup.images[part].clone(), setup.labels[part].clone()
+    optional = {}
+    if "seeds" in inspect.signature(method.attribute).parameters:
+        optional["seeds"] = setup.seeds(part, seed, method.name)
+    devices = [images.device] if images.device.type == "cuda" else []
+    first = setup.dataset.ids[part][0]
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(derive(seed, setup.dataset.name, first, method.name, "global"))
+        try:
+            maps = method.attribute(setup.network, images, targets, **optional)
+        except Exception as error:
+            raise MethodError(
+                f"{_where(method, setup)} raised {type(error).__name__} in the batch that starts "
+                f"with image {first!r}: {error}"
+            ) from error
+    for parameter in setup.network.parameters():
+        parameter.grad = None  # a leftover that does no harm, but takes room
+    if not torch.equal(images, setup.images[part]) or not torch.equal(targets, setup.labels[part]):
+        raise MethodError(f"{_where(method, setup)} changed its input; work on a copy")
+    return _checked(maps, method, setup, part)
+
+
+def _checked(maps: object, method: Method, setup: Setup, part: slice) -> NDArray[np.float32]:
+    images = setup.images[part]
+    n, _, height, width = images.shape
+    if not isinstance(maps, Tensor):
+        raise MethodError(
+            f"{_where(method, setup)} returned {type(maps).__name__}, not a torch.Tensor"
+        )
+    if tuple(maps.shape) == tuple(images.shape):
+        maps = maps.sum(1)
+    if tuple(maps.shape) != (n, height, width):
+        raise MethodError(
+            f"{_where(method, setup)} returned a tensor of shape {list(maps.shape)} for images "
+            f"{list(images.shape)}; wanted {[n, height, width]}, or the shape of the images"
+        )
+    array = maps.detach().to("cpu", torch.float32).numpy()
+    bad = ~np.isfinite(array).all(axis=(1, 2))
+    if bad.any():
+        raise MethodError(
+            f"{_where(method, setup)} returned values that are not finite for image "
+            f"{_first(setup, bad, part.start)}"
+        )
+    return array
+
+
+def _constant(maps: NDArray[np.float32]) -> NDArray[np.bool_]:
+    return np.asarray(maps.max(axis=(1, 2)) == maps.min(axis=(1, 2)))
+
+
+def _first(setup: Setup, bad: NDArray[np.bool_], at: int = 0) -> str:
+    return repr(setup.dataset.ids[at + int(bad.argmax())])
+
+
+def _where(method: Method, setup: Setup) -> str:
+    return f"method {method.name!r} on {setup.pair}"

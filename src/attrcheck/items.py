@@ -1,0 +1,150 @@
+"""What the suites' items do when they run; imported only then, since it needs torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+from attrcheck import options
+from attrcheck.cases import Case, table
+from attrcheck.checks import check as checks
+from attrcheck.engine import run_case
+from attrcheck.errors import AttrcheckError
+from attrcheck.loading import load
+from attrcheck.methods import method as methods
+from attrcheck.progress import Live
+from attrcheck.results import CaseResult
+from attrcheck.settings import Settings, cores
+from attrcheck.store import Store
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Where an item runs: one process, alone or among others."""
+
+    index: int
+    count: int
+    run: str
+    live: str
+
+
+@dataclass(frozen=True)
+class CaseItem:
+    """One case, ready to run: ranks all methods, sends the result, fails on broken promises."""
+
+    case: Case
+    config: pytest.Config
+    worker: Worker
+    send: Callable[[str], None]
+
+    def run(self) -> None:
+        """Run the case; whatever was found is sent before the item fails."""
+        settings = resolve(self.config, self.worker)
+        live = Live(self.worker.live)
+        store = Store(settings.store, settings.run, settings.fresh)
+        try:
+            result = run_case(self.case, settings, store, live.say)
+        except AttrcheckError as error:
+            pytest.fail(f"{self.case.id}: {error}", pytrace=False)
+        finally:
+            live.say("")
+        self.send(_payload(self.case.id, "case", settings, result.plain()))
+        if lines := broken(result):
+            pytest.fail("\n".join(lines), pytrace=False)
+
+
+@dataclass(frozen=True)
+class CheckItem:
+    """One check of one method on one dataset x model."""
+
+    check: str
+    method: str
+    case: Case
+    config: pytest.Config
+    worker: Worker
+    send: Callable[[str], None]
+
+    def run(self) -> None:
+        """Run the check and send its verdict; skip where the method is not applicable."""
+        settings = resolve(self.config, self.worker)
+        torch.set_num_threads(settings.threads)
+        try:
+            setup = load(self.case.dataset, self.case.model, settings.images, settings.device)
+            subject = methods.get(self.method)
+            reason = subject.applies(setup.network)
+            verdict = None if reason else checks.get(self.check).run(subject, setup)
+        except AttrcheckError as error:
+            pytest.fail(f"{self.check} of {self.method}: {error}", pytrace=False)
+        status = "not_applicable" if verdict is None else "passed" if verdict.passed else "failed"
+        result = {
+            "check": self.check,
+            "method": self.method,
+            "on": setup.pair,
+            "status": status,
+            "figures": verdict.figures if verdict else {},
+            "reason": verdict.reason if verdict else reason,
+        }
+        self.send(_payload(f"{self.check}-{self.method}", "check", settings, result))
+        if verdict is None:
+            pytest.skip(f"{self.method} is not applicable to {setup.pair}: {reason}")
+        if not verdict.passed:
+            load.cache_clear()  # the method may have spoilt the model for the next item
+            pytest.fail(f"{self.check}: {self.method} on {setup.pair}: {verdict.reason}", False)
+
+
+def broken(result: CaseResult) -> list[str]:
+    """One line a method that failed, and one a write that failed."""
+    errors = [f"{result.case}: {o.reason}" for o in result.outcomes.values() if o.status == "error"]
+    return errors + result.problems
+
+
+def resolve(config: pytest.Config, worker: Worker) -> Settings:
+    """The settings of this process."""
+    return Settings(
+        profile=options.value(config, "profile"),
+        images=options.images(config),
+        seed=options.number(config, "seed", 0) or 0,
+        methods=tuple(methods.select(options.value(config, "methods"))),
+        store=options.folder(config, "store"),
+        fresh=bool(options.value(config, "fresh")),
+        run=worker.run,
+        device=device(options.value(config, "device"), worker.index),
+        threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
+    )
+
+
+def device(name: str, index: int) -> str:
+    """The device of a worker; `auto` deals the GPUs out in turn, else takes mps, else the CPU."""
+    gpus = torch.cuda.device_count()
+    if name == "auto":
+        if gpus:
+            return f"cuda:{index % gpus}"
+        return "mps" if torch.backends.mps.is_available() else "cpu"
+    if name.startswith("cuda"):
+        wanted = int(name.partition(":")[2] or 0)
+        if wanted >= gpus:
+            raise AttrcheckError(f"--attr-device {name}: there are {gpus} CUDA devices here")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise AttrcheckError("--attr-device mps: there is no MPS device here")
+    return name
+
+
+def _payload(item: str, kind: str, settings: Settings, result: dict[str, Any]) -> str:
+    everything = table()
+    shown = {
+        "profile": settings.profile,
+        "images": settings.images,
+        "seed": settings.seed,
+        "device": torch.device(settings.device).type,
+        "methods": list(settings.methods),
+        "of_methods": len(list(methods)),
+        "of_cases": len(everything),
+    }
+    volatile = {"threads": settings.threads}
+    payload = {"id": item, "kind": kind, "settings": shown, "run": volatile, "result": result}
+    return json.dumps(payload, allow_nan=False)

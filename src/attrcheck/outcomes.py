@@ -1,0 +1,20 @@
+"""What a classifier makes of images: the rows that most protocols are built from."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from attrcheck.protocols import Rows
+
+
+def outcome(model: nn.Module, images: Tensor, labels: Tensor) -> Rows:
+    """Whether the model is right, and its probability and logit at the label, for each image."""
+    with torch.inference_mode():
+        logits = model(images)
+        at_label = labels[:, None]
+        return {
+            "correct": (logits.argmax(1) == labels).cpu().numpy(),
+            "probability": logits.softmax(1).gather(1, at_label)[:, 0].cpu().numpy(),
+            "logit": logits.gather(1, at_label)[:, 0].cpu().numpy(),
+        }

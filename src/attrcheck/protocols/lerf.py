@@ -1,0 +1,12 @@
+"""Least relevant first: take away what a map calls unimportant."""
+
+from __future__ import annotations
+
+from attrcheck.protocols import protocol
+from attrcheck.protocols._ablation import Ablation
+
+
+@protocol("lerf")
+def lerf() -> Ablation:
+    """Accuracy should hold as long as it can: higher is better."""
+    return Ablation(most_relevant_first=False, higher_is_better=True)

@@ -1,0 +1,12 @@
+"""Most relevant first: take away what a map calls important."""
+
+from __future__ import annotations
+
+from attrcheck.protocols import protocol
+from attrcheck.protocols._ablation import Ablation
+
+
+@protocol("morf")
+def morf() -> Ablation:
+    """Accuracy should fall at once: lower is better."""
+    return Ablation(most_relevant_first=True, higher_is_better=False)

@@ -1,0 +1,198 @@
+"""The report as one plain dictionary: `report.json` holds it, every renderer shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attrcheck import metarank
+from attrcheck.cases import Case
+from attrcheck.resampling import interval
+from attrcheck.results import CaseResult, Outcome
+from attrcheck.seeds import derive
+
+SCHEMA = 1
+TOLERANCE = 1e-9
+"""Scores of a case that are this close are ties."""
+
+
+def build(
+    results: list[CaseResult],
+    checks: list[dict[str, Any]],
+    settings: dict[str, Any],
+    missing: list[str],
+    run: dict[str, Any],
+) -> dict[str, Any]:
+    """Fuse the cases and lay out all that is known; `run` takes everything that is volatile."""
+    ranking = Ranking(results, settings["methods"], settings["seed"])
+    try:
+        leaderboard, pairwise, problem = ranking.leaderboard(), ranking.pairwise(), ""
+    except metarank.DisconnectedError as error:
+        leaderboard, pairwise, problem = [], {}, str(error)
+    return {
+        "schema": SCHEMA,
+        "run": {**run, "seconds_per_image": ranking.seconds()},
+        "settings": settings,
+        "missing": missing,
+        "cases": ranking.cases(),
+        "leaderboard": leaderboard,
+        "leaderboard_problem": problem,
+        "pairwise": pairwise,
+        "checks": checks,
+        "gates": [],
+    }
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The scores of all cases as one array, and what follows from it."""
+
+    results: list[CaseResult]
+    methods: list[str]
+    seed: int
+
+    @cached_property
+    def upward(self) -> NDArray[np.bool_]:
+        """Per case, whether higher is better."""
+        return np.array([result.higher_is_better for result in self.results], dtype=bool)
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """[cases, methods], NaN where a method has no score."""
+        rows = [[result.outcomes[name].score for name in self.methods] for result in self.results]
+        return np.array(rows, dtype=float).reshape(len(self.results), len(self.methods))
+
+    @cached_property
+    def ranks(self) -> NDArray[np.float64]:
+        """[cases, methods], 1 is best, NaN where a method has no score."""
+        rows = [
+            metarank.case_ranks(row, higher_is_better=bool(up), tolerance=TOLERANCE)
+            for row, up in zip(self.scores, self.upward, strict=True)
+        ]
+        return np.array(rows, dtype=float).reshape(self.scores.shape)
+
+    @cached_property
+    def there(self) -> NDArray[np.intp]:
+        """Indices of the methods that have a score in some case."""
+        return np.flatnonzero(np.isfinite(self.scores).any(axis=0))
+
+    @cached_property
+    def fused(self) -> metarank.MetaRank:
+        """The fusion over the methods that are there."""
+        return metarank.fuse(
+            self.scores[:, self.there],
+            higher_is_better=self.upward,
+            tolerance=TOLERANCE,
+            names=[self.methods[index] for index in self.there],
+        )
+
+    def leaderboard(self) -> list[dict[str, Any]]:
+        """One entry a method, best first."""
+        if not len(self.there):
+            return []
+        low, high = self._intervals()
+        return [self._entry(place, at, low, high) for place, at in enumerate(self.fused.order, 1)]
+
+    def _entry(
+        self, place: int, at: int, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> dict[str, Any]:
+        index = self.there[at]
+        opponents = np.arange(len(self.there)) != at
+        played = self.fused.compared[at][opponents].sum()
+        won = self.fused.wins[at][opponents].sum()
+        return {
+            "method": self.methods[index],
+            "meta_rank": float(self.fused.kappa[at]),
+            "low": _number(low[at]),
+            "high": _number(high[at]),
+            "rank": place,
+            "mean_rank": float(np.nanmean(self.ranks[:, index])),
+            "wins": float(won / played) if played else None,
+            "beats_random": self._beats_random(self.methods[index]),
+        }
+
+    def pairwise(self) -> dict[str, Any]:
+        """How often each method beats each other one, and the logits that were fused."""
+        if not len(self.there):
+            return {"methods": [], "probability": [], "logit": []}
+        return {
+            "methods": [self.methods[index] for index in self.there],
+            "probability": [[_number(x) for x in row] for row in self.fused.probability],
+            "logit": [[_number(x) for x in row] for row in self.fused.logit],
+            "residual": self.fused.residual,
+        }
+
+    def cases(self) -> list[dict[str, Any]]:
+        """One entry a case, with every method's outcome."""
+        return [
+            {
+                **vars(Case.of(result.case)),
+                "id": result.case,
+                "higher_is_better": result.higher_is_better,
+                "images": result.images,
+                "accuracy": result.accuracy,
+                "scores": {
+                    name: _outcome(result.outcomes[name], _number(rank))
+                    for name, rank in zip(self.methods, ranks, strict=True)
+                },
+            }
+            for result, ranks in zip(self.results, self.ranks, strict=True)
+        ]
+
+    def seconds(self) -> dict[str, float | None]:
+        """Mean attribution time of each method, in seconds an image."""
+        means: dict[str, float | None] = {}
+        for name in self.methods:
+            times = [result.outcomes[name].seconds for result in self.results]
+            known = [time for time in times if time is not None]
+            means[name] = float(np.mean(known)) if known else None
+        return means
+
+    def _intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        size = max(len(out.replicates) for r in self.results for out in r.outcomes.values())
+        replicates = np.full((len(self.results), len(self.there), size), np.nan)
+        for row, result in zip(replicates, self.results, strict=True):
+            for column, index in zip(row, self.there, strict=True):
+                values = result.outcomes[self.methods[index]].replicates
+                column[: len(values)] = values
+        return metarank.intervals(
+            replicates,
+            [Case.of(result.case).pair for result in self.results],
+            higher_is_better=self.upward,
+            tolerance=TOLERANCE,
+            seed=derive(self.seed, "fusion"),
+        )
+
+    def _beats_random(self, method: str) -> dict[str, int]:
+        """In how many cases the interval of the paired difference to `random` excludes zero."""
+        beaten = of = 0
+        for result in self.results if method != "random" else []:
+            rival, own = result.outcomes.get("random"), result.outcomes[method]
+            if rival and len(rival.replicates) and len(own.replicates):
+                sign = 1 if result.higher_is_better else -1
+                low, _ = interval(sign * (own.replicates - rival.replicates))
+                of += 1
+                beaten += low is not None and low > 0
+        return {"cases": beaten, "of": of}
+
+
+def _outcome(outcome: Outcome, rank: float | None) -> dict[str, Any]:
+    curve = outcome.curve
+    return {
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "score": outcome.score,
+        "low": outcome.low,
+        "high": outcome.high,
+        "rank": rank,
+        "constant_maps": outcome.constant,
+        "curve": None if curve is None else {"x": curve[0], "y": curve[1]},
+    }
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

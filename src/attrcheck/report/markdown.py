@@ -1,0 +1,90 @@
+"""`report.md`: the board, the cases and the gates, to read or to paste into a discussion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+from attrcheck.report import terminal
+
+
+def render(document: dict[str, Any]) -> str:
+    """The whole report as GitHub-flavoured Markdown."""
+    sections = [
+        "# attrcheck report",
+        "\n".join(f"- {line}" for line in terminal.remarks(document)),
+        "## Leaderboard",
+        terminal.board(document, "github"),
+        _residual(document),
+        "## Cases",
+        _cases(document),
+        *_notes(document),
+        *_gates(document),
+        *_checks(document),
+        "## Run",
+        _run(document["run"]),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _residual(document: dict[str, Any]) -> str:
+    if "residual" not in document["pairwise"]:
+        return ""
+    return (
+        f"One scale leaves {document['pairwise']['residual']:.0%} of the pairwise results "
+        "unexplained (relative residual of the fit)."
+    )
+
+
+def _cases(document: dict[str, Any]) -> str:
+    methods = [entry["method"] for entry in document["leaderboard"]]
+    rows = [
+        [
+            case["id"],
+            "higher" if case["higher_is_better"] else "lower",
+            case["images"],
+            f"{case['accuracy']:.1%}",
+            *(_cell(case["scores"][method]) for method in methods),
+        ]
+        for case in document["cases"]
+    ]
+    headers = ["case", "better", "images", "accuracy", *methods]
+    table = tabulate(rows, headers, "github", disable_numparse=True)
+    return f"{table}\n\nScore, and in brackets the rank in the case."
+
+
+def _cell(outcome: dict[str, Any]) -> str:
+    if outcome["score"] is None:
+        return str(outcome["status"].replace("_", " "))
+    return f"{outcome['score']:.3f} ({outcome['rank']:g})"
+
+
+def _notes(document: dict[str, Any]) -> list[str]:
+    lines = terminal.footer(document)
+    return ["## Without a score", "\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def _gates(document: dict[str, Any]) -> list[str]:
+    lines = [
+        f"- {'passed' if gate['passed'] else '**failed**'} `{gate['rule']}`: "
+        + "; ".join(gate["lines"])
+        for gate in document["gates"]
+    ]
+    return ["## Gates", "\n".join(lines)] if lines else []
+
+
+def _checks(document: dict[str, Any]) -> list[str]:
+    if not document["checks"]:
+        return []
+    rows = [
+        [check["check"], check["method"], check["status"].replace("_", " "), check["reason"]]
+        for check in document["checks"]
+    ]
+    table = tabulate(rows, ["check", "method", "verdict", "reason"], tablefmt="github")
+    return ["## Checks", table]
+
+
+def _run(run: dict[str, Any]) -> str:
+    facts = {key: value for key, value in run.items() if key != "seconds_per_image"}
+    return "\n".join(f"- {key}: {value}" for key, value in facts.items())

@@ -1,0 +1,95 @@
+"""The leaderboard for the terminal, at most 100 columns wide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tabulate import tabulate
+
+
+def render(document: dict[str, Any]) -> str:
+    """What stands above the board, the board, and what stands below it."""
+    return "\n".join([*remarks(document), "", board(document, "simple"), "", *footer(document)])
+
+
+def remarks(document: dict[str, Any]) -> list[str]:
+    """What a reader must know before believing the board."""
+    settings, missing = document["settings"], document["missing"]
+    cases, methods = len(document["cases"]), len(settings["methods"])
+    lines = [
+        f"{cases} cases x {methods} methods, profile {settings['profile']}, "
+        f"{settings['images'] or 'all'} images a case, seed {settings['seed']}"
+    ]
+    if missing:
+        lines.append(f"INCOMPLETE: no result from {len(missing)} item(s): {_some(missing)}")
+    if settings["partial"]:
+        lines.append(
+            f"PARTIAL: {cases} of {settings['of_cases']} cases, "
+            f"{methods} of {settings['of_methods']} methods: {_some(settings['methods'])}"
+        )
+    return lines
+
+
+def board(document: dict[str, Any], style: str) -> str:
+    """The leaderboard as a table in one of tabulate's styles."""
+    if not document["leaderboard"]:
+        return f"no leaderboard: {document['leaderboard_problem'] or 'no method has a score'}"
+    seconds = document["run"]["seconds_per_image"]
+    rows = [
+        [
+            entry["rank"],
+            entry["method"],
+            f"{entry['meta_rank']:+.2f}",
+            _interval(entry),
+            f"{entry['mean_rank']:.1f}",
+            _share(entry["wins"]),
+            _beaten(entry["beats_random"]),
+            _milliseconds(seconds[entry["method"]]),
+        ]
+        for entry in document["leaderboard"]
+    ]
+    headers = [
+        "rank",
+        "method",
+        "Meta-Rank",
+        "95% interval",
+        "mean rank",
+        "wins",
+        "beats random",
+        "s/image",
+    ]
+    aligned = ("right", "left", *["right"] * 6)
+    return str(tabulate(rows, headers, style, disable_numparse=True, colalign=aligned))
+
+
+def footer(document: dict[str, Any]) -> list[str]:
+    """Methods without a place, and why."""
+    lines = []
+    for case in document["cases"]:
+        for method, outcome in case["scores"].items():
+            if outcome["status"] != "ok":
+                status = outcome["status"].replace("_", " ")
+                lines.append(f"{method} in {case['id']}: {status}: {outcome['reason']}")
+    return lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else [])
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def _interval(entry: dict[str, Any]) -> str:
+    if entry["low"] is None or entry["high"] is None:
+        return "-"
+    return f"[{entry['low']:+.2f}, {entry['high']:+.2f}]"
+
+
+def _share(wins: float | None) -> str:
+    return "-" if wins is None else f"{wins:.0%}"
+
+
+def _beaten(counts: dict[str, int]) -> str:
+    return f"{counts['cases']}/{counts['of']}" if counts["of"] else "-"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.4f}"

@@ -1,0 +1,53 @@
+"""Bootstrap over images: intervals from rows already observed, without another model pass."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attrcheck.protocols import Protocol, Rows
+from attrcheck.seeds import derive
+
+RESAMPLES = 1000
+LEVEL = 0.95
+
+
+def resample(images: int, seed: int, pair: str) -> NDArray[np.int64]:
+    """How often each image is drawn, [RESAMPLES, images]; the same for all cases of a pair.
+
+    So methods are compared on the same draws, and so are the protocols of one dataset x model.
+    """
+    rng = np.random.default_rng(derive(seed, pair, "bootstrap"))
+    draws = rng.integers(images, size=(RESAMPLES, images))
+    offsets = np.arange(RESAMPLES)[:, None] * images
+    counts = np.bincount((draws + offsets).ravel(), minlength=RESAMPLES * images)
+    return counts.reshape(RESAMPLES, images)
+
+
+def replicate(
+    protocol: Protocol,
+    rows: Rows,
+    per_image: NDArray[np.float64] | None,
+    counts: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """The score on every resample: a weighted mean where the score is one, else reduced anew."""
+    if per_image is None:
+        indices = np.arange(counts.shape[1])
+        return np.array([_score(protocol, rows, np.repeat(indices, row)) for row in counts])
+    defined = np.isfinite(per_image)
+    weights = counts[:, defined]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(weights @ per_image[defined] / weights.sum(axis=1))
+
+
+def interval(replicates: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    """The percentile interval; none if no resample has a score."""
+    defined = replicates[np.isfinite(replicates)]
+    if not len(defined):
+        return None, None
+    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _score(protocol: Protocol, rows: Rows, indices: NDArray[np.int64]) -> float:
+    return protocol.reduce({name: array[indices] for name, array in rows.items()}).score

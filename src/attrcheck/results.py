@@ -1,0 +1,68 @@
+"""What a case came to, and the plain form in which it crosses from a worker to the controller."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Status = Literal["ok", "undefined", "not_applicable", "error"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one method did in one case; `reason` says why it has no score, where it has none.
+
+    replicates: the score on each resample of the images, empty where there is no score.
+    seconds: per image, to attribute. constant: how many of its maps are constant.
+    """
+
+    status: Status
+    reason: str = ""
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    curve: tuple[list[float], list[float]] | None = None
+    replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    seconds: float | None = None
+    constant: int = 0
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case: what was ranked, over how many images, and every method's outcome."""
+
+    case: str
+    higher_is_better: bool
+    images: int
+    accuracy: float
+    outcomes: dict[str, Outcome]
+    problems: list[str] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it, exact to the bit."""
+        outcomes = {
+            name: {**vars(outcome), "replicates": _pack(outcome.replicates)}
+            for name, outcome in self.outcomes.items()
+        }
+        return {**vars(self), "outcomes": outcomes}
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> CaseResult:
+        """The inverse of `plain`."""
+        outcomes = {
+            name: Outcome(**{**outcome, "replicates": _unpack(outcome["replicates"])})
+            for name, outcome in plain["outcomes"].items()
+        }
+        return cls(**{**plain, "outcomes": outcomes})
+
+
+def _pack(values: NDArray[np.float64]) -> str:
+    return base64.b64encode(values.astype("<f8").tobytes()).decode()
+
+
+def _unpack(text: str) -> NDArray[np.float64]:
+    return np.frombuffer(base64.b64decode(text), "<f8")

@@ -1,0 +1,53 @@
+"""The controller's memory of a run: which items were collected, and what each of them sent."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from attrcheck.cases import is_case
+from attrcheck.checks import check as checks
+from attrcheck.methods import method as methods
+
+PARAMETERS = re.compile(r"\[(?P<id>[^\[\]]+)\]$")
+
+
+@dataclass
+class Session:
+    """Payloads by item id. Under xdist the controller sees only node ids, so it goes by those."""
+
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    started: float = field(default_factory=time.time)
+    expected: set[str] = field(default_factory=set)
+    payloads: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def expect(self, node_ids: list[str]) -> None:
+        """Note which of the collected items are attrcheck's."""
+        found = (PARAMETERS.search(node_id) for node_id in node_ids)
+        self.expected.update(match["id"] for match in found if match and _is_ours(match["id"]))
+
+    def take(self, text: str) -> None:
+        """Note what an item sent."""
+        payload = json.loads(text)
+        self.payloads[payload["id"]] = payload
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """What items of a kind sent, in the order of their ids, whoever came first."""
+        found = (self.payloads[item] for item in sorted(self.payloads))
+        return [payload for payload in found if payload["kind"] == kind]
+
+    @property
+    def missing(self) -> list[str]:
+        """Items that were collected and sent nothing: crashed, never run, or failed to load."""
+        return sorted(self.expected - self.payloads.keys())
+
+
+def _is_ours(text: str) -> bool:
+    if is_case(text):
+        return True
+    check, _, method = text.partition("-")
+    return check in checks and method in methods

@@ -1,0 +1,160 @@
+"""The store: a folder of small files, written atomically, that any number of workers may share.
+
+    records/<case>/         <method>-<fingerprint>.safetensors: rows of one method in one case
+    maps/<dataset>-<model>/ <method>-<fingerprint>.safetensors: its maps, for all protocols
+    shared/<dataset>-<model>/ <key>-<fingerprint>.safetensors: rows that need no map
+    locks/, aside/          who is computing what; files that could not be read
+
+The fingerprint covers all that an entry depends on: when something changed, nothing is found
+under the new fingerprint, and the entry is computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from attrcheck.errors import AttrcheckError
+from attrcheck.fingerprint import digest
+
+SCHEMA = 1
+
+
+class StoreError(AttrcheckError):
+    """The store cannot be used at all; the message names the folder and what to do."""
+
+
+class StoreWarning(UserWarning):
+    """A file of the store was unreadable and was set aside."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file: named arrays, and a few facts about them that fit into JSON."""
+
+    arrays: dict[str, NDArray[np.generic]]
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Store:
+    """Entries by key. With `fresh`, only what this very run wrote is taken from disk."""
+
+    folder: Path
+    run: str = ""
+    fresh: bool = False
+    problems: list[str] = field(default_factory=list)
+    """Writes that failed; what they should have kept lives on in memory."""
+
+    def open(self) -> None:
+        """Make the folder and prove that it can be written to."""
+        probe = self.folder / f".probe-{os.getpid()}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"the store {self.folder} cannot be written to ({error.strerror}); "
+                "choose another folder with --attr-store"
+            ) from error
+
+    def obtain(self, key: str, fingerprint: str, compute: Callable[[], Entry]) -> Entry:
+        """The entry under this key, read from disk or computed and written, by one worker only."""
+        path = self.folder / f"{key}-{fingerprint}.safetensors"
+        if (entry := self._read(path, key, fingerprint)) is not None:
+            return entry
+        with self._lock(path):
+            if (entry := self._read(path, key, fingerprint)) is not None:
+                return entry
+            entry = compute()
+            self._write(path, key, fingerprint, entry)
+            return entry
+
+    @contextmanager
+    def _lock(self, path: Path) -> Iterator[None]:
+        """Hold the file's lock; the system frees it if the holder dies."""
+        lock = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            place = self._flat("locks", path)
+            place.parent.mkdir(exist_ok=True)
+            lock = FileLock(place.with_suffix(".lock"))
+            lock.acquire()
+        except OSError as error:
+            self._complain(path, error)
+            lock = None
+        try:
+            yield
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _read(self, path: Path, key: str, fingerprint: str) -> Entry | None:
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, framework="np") as file:
+                head = json.loads((file.metadata() or {}).get("attrcheck", "{}"))
+                arrays = {name: file.get_tensor(name) for name in sorted(file.keys())}
+        except (SafetensorError, OSError, ValueError) as error:
+            self._set_aside(path, f"unreadable: {error}")
+            return None
+        expected = {"schema": SCHEMA, "key": key, "fingerprint": fingerprint}
+        if {name: head.get(name) for name in expected} != expected:
+            self._set_aside(path, "not an entry of this name")
+            return None
+        if head["digest"] != digest(*arrays.items()):
+            self._set_aside(path, "damaged: its contents do not match its digest")
+            return None
+        if self.fresh and head["run"] != self.run:
+            return None
+        return Entry(arrays, head["info"])
+
+    def _write(self, path: Path, key: str, fingerprint: str, entry: Entry) -> None:
+        head = {
+            "schema": SCHEMA,
+            "key": key,
+            "fingerprint": fingerprint,
+            "run": self.run,
+            "digest": digest(*sorted(entry.arrays.items())),
+            "info": entry.info,
+        }
+        arrays = {name: np.ascontiguousarray(array) for name, array in entry.arrays.items()}
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            self._complain(path, error)
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        aside = self._flat("aside", path)
+        warnings.warn(
+            StoreWarning(f"{path}: {why}; moved to {aside} and computed again"), stacklevel=4
+        )
+        aside.parent.mkdir(exist_ok=True)
+        path.replace(aside)
+
+    def _flat(self, corner: str, path: Path) -> Path:
+        """Where a corner of the store keeps what belongs to an entry."""
+        return self.folder / corner / path.relative_to(self.folder).as_posix().replace("/", "~")
+
+    def _complain(self, path: Path, error: OSError) -> None:
+        self.problems.append(
+            f"{path} could not be written ({error.strerror}); its result is in this report, but "
+            "the next run computes it again: make room, or choose another --attr-store"
+        )

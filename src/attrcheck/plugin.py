@@ -79,9 +79,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             ]
             metafunc.parametrize("attr_check", parameters, indirect=True)
     except AttrcheckError as error:
-        if hasattr(metafunc.config, "workerinput"):
+        controller = metafunc.config.pluginmanager.get_plugin("attrcheck-controller")
+        if controller is None:
             raise
-        pytest.exit(f"attrcheck: {error}", pytest.ExitCode.USAGE_ERROR)
+        controller.problem = str(error)  # raised here, it would pass for a fault of the test file
 
 
 @pytest.fixture
@@ -120,6 +121,7 @@ class Controller:
         self.config = config
         self.session = Session()
         self.painter: Painter | None = None
+        self.problem = ""
         self.lines: list[str] = []
 
     @property
@@ -136,9 +138,15 @@ class Controller:
         node.workerinput.update(attr_run=self.session.run, attr_live=self.live)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self) -> None:
-        """Refuse bad options before any work is done."""
+    def pytest_sessionstart(self) -> None:
+        """Refuse bad options before any worker is started."""
         options.check_all(self.config)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self) -> None:
+        """Refuse a selection that turned out to be empty."""
+        if self.problem:
+            raise pytest.UsageError(f"attrcheck: {self.problem}")
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note what will run here."""

@@ -1,0 +1,164 @@
+"""Gates: rules such as `my_method.meta_rank >= 0` that a leaderboard keeps or breaks."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Figure: TypeAlias = float | tuple[int, int]
+"""A number, or for a counted figure how many of how many."""
+
+FIGURES = {
+    "meta_rank": "kappa, the method's place on the fused scale: 0 is the average method",
+    "low": "lower end of the 95% interval of meta_rank",
+    "high": "upper end of the 95% interval of meta_rank",
+    "rank": "place on the board, 1 the best",
+    "mean_rank": "mean of the method's ranks within the cases, 1 the best",
+    "wins": "share of its pairwise comparisons that the method won, 0 to 1",
+    "beats_random": "number of cases in which the 95% interval of the paired difference to "
+    "`random` lies on the right side of zero",
+}
+COUNTED = ("beats_random",)
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+ALL_OPERATORS = ("==", ">=")
+
+_SPLIT = re.compile(r"([^<>=]*?)\s*([<>=!]=|[<>])\s*(.*)", re.DOTALL)
+_SUBJECT = re.compile(r"[A-Za-z0-9_.*?\[\]!-]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+
+
+class GateSyntaxError(ValueError):
+    """A rule that cannot be read; the message names it, the fault, the figures and an example."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(text, problem)
+        self.text = text
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return (
+            f"gate {self.text!r}: {self.problem}. A rule is method.figure, a comparison and a "
+            f"value, e.g. 'my_method.meta_rank >= 0' or 'my_method.beats_random == all'; "
+            f"figures: {', '.join(FIGURES)}"
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: every method that matches `subject`, a glob, must have such a `figure`."""
+
+    text: str
+    subject: str
+    figure: str
+    operator: str
+    value: float | Literal["all"]
+
+    def select(self, methods: Iterable[str]) -> list[str]:
+        """The methods that the rule is about, in their order."""
+        return [name for name in methods if fnmatch.fnmatchcase(name, self.subject)]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one rule; `error` where it could not be judged, which is never a pass."""
+
+    rule: str
+    passed: bool
+    error: bool
+    lines: tuple[str, ...]
+
+
+def parse(text: str) -> Rule:
+    """Read a rule, or raise GateSyntaxError."""
+    text = text.strip()
+    split = _SPLIT.fullmatch(text)
+    if split is None:
+        raise GateSyntaxError(text, f"it has no comparison, one of {' '.join(OPERATORS)}")
+    left, comparison, right = split.groups()
+    subject, _, figure = left.rpartition(".")
+    if not subject:
+        raise GateSyntaxError(text, f"{left!r} is not a method, a dot and a figure")
+    if not _SUBJECT.fullmatch(subject):
+        raise GateSyntaxError(text, f"{subject!r} is neither the name of a method nor a glob")
+    if figure not in FIGURES:
+        close = difflib.get_close_matches(figure, FIGURES, n=1, cutoff=0.5)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise GateSyntaxError(text, f"there is no figure {figure!r}{hint}")
+    return Rule(text, subject, figure, comparison, _value(text, figure, comparison, right))
+
+
+def _value(text: str, figure: str, comparison: str, right: str) -> float | Literal["all"]:
+    if right == "all":
+        if figure not in COUNTED:
+            raise GateSyntaxError(text, f"'all' fits only what is counted: {', '.join(COUNTED)}")
+        if comparison not in ALL_OPERATORS:
+            raise GateSyntaxError(text, f"'all' goes with {' or '.join(ALL_OPERATORS)} only")
+        return "all"
+    if not _NUMBER.fullmatch(right):
+        raise GateSyntaxError(text, f"{right!r} is neither a number nor 'all'")
+    if math.isinf(value := float(right)):
+        raise GateSyntaxError(text, f"{right!r} is too large")
+    return value
+
+
+def judge(rule: Rule, figures: Mapping[str, Mapping[str, Figure | None]]) -> Judgement:
+    """Hold a rule against the figures of each method; all methods that match must keep it."""
+    chosen = rule.select(figures)
+    if not chosen:
+        line = f"no method matches {rule.subject!r}; there are: {_nearest(rule.subject, figures)}"
+        return Judgement(rule.text, passed=False, error=True, lines=(line,))
+    lines: dict[bool | None, list[str]] = {None: [], False: [], True: []}
+    value = rule.value if rule.value == "all" else repr(rule.value).removesuffix(".0")
+    for method in chosen:
+        holds, shown = _weigh(rule, figures[method].get(rule.figure))
+        line = f"{method}.{rule.figure} is {shown}, wanted {rule.operator} {value}"
+        if holds is None:
+            have = [key for key, other in figures[method].items() if _known(other)]
+            line += f"; {method} has: {', '.join(have) or 'no figures'}"
+        lines[holds].append(line)
+    if bad := (*lines[None], *lines[False]):
+        return Judgement(rule.text, passed=False, error=bool(lines[None]), lines=bad)
+    kept = lines[True] if len(chosen) == 1 else [f"{rule.text} holds for {', '.join(chosen)}"]
+    return Judgement(rule.text, passed=True, error=False, lines=tuple(kept))
+
+
+def _weigh(rule: Rule, figure: Figure | None) -> tuple[bool | None, str]:
+    """Whether a figure keeps the rule, None if nobody can say, and how to show the figure."""
+    compare = OPERATORS[rule.operator]
+    if figure is None:
+        return None, "missing"
+    if isinstance(figure, tuple):
+        count, of = figure
+        if rule.value != "all":
+            return compare(count, rule.value), f"{count} of {of}"
+        if of == 0:  # none of no cases would be all of them
+            return False, "0 of 0 (nothing was compared)"
+        return compare(count, of), f"{count} of {of}"
+    if rule.value == "all" or math.isnan(figure):
+        return None, "not a number" if math.isnan(figure) else "not counted"
+    holds, short = compare(figure, rule.value), f"{figure:.4g}"
+    # Rounded, a close figure would seem to say the opposite.
+    return holds, short if compare(float(short), rule.value) == holds else repr(float(figure))
+
+
+def _known(figure: Figure | None) -> bool:
+    return isinstance(figure, tuple) or not (figure is None or math.isnan(figure))
+
+
+def _nearest(subject: str, methods: Iterable[str]) -> str:
+    names = list(methods)
+    close = difflib.get_close_matches(subject, names, n=3, cutoff=0.5)
+    return ", ".join([*close, *(name for name in names if name not in close)]) or "none"

@@ -1,0 +1,17 @@
+"""Deconvolution (Zeiler and Fergus 2013)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from attrcheck.methods import method
+from attrcheck.methods._rules import DECONVOLVED, Rules, backpropagate, needs_rectifiers
+
+
+@method("deconvolution", applies=needs_rectifiers)
+def deconvolution(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """The gradient, with relu(upstream) in place of every rectifying activation's derivative.
+
+    Max pooling keeps its switches, and gates keep their derivative.
+    """
+    return backpropagate(Rules(model, DECONVOLVED), images, targets).sum(1)

@@ -1,0 +1,17 @@
+"""Guided backpropagation (Springenberg et al. 2014)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from attrcheck.methods import method
+from attrcheck.methods._rules import GUIDED, Rules, backpropagate, needs_rectifiers
+
+
+@method("guided_backprop", applies=needs_rectifiers)
+def guided_backprop(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """The gradient, of which every rectifying activation lets only the positive part pass.
+
+    act'(x) * relu(upstream), for ReLU, SiLU, GELU and their like; gates keep their derivative.
+    """
+    return backpropagate(Rules(model, GUIDED), images, targets).sum(1)

@@ -1,0 +1,16 @@
+"""Saliency: the absolute gradient (Simonyan et al. 2013)."""
+
+from __future__ import annotations
+
+from captum.attr import Saliency
+from torch import Tensor, nn
+
+from attrcheck.methods import method
+
+
+@method("saliency")
+def saliency(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """|sum over channels of df/dx|: channels are summed before the sign is dropped."""
+    inputs = images.detach().clone().requires_grad_()
+    gradient: Tensor = Saliency(model).attribute(inputs, target=targets, abs=False)
+    return gradient.detach().sum(1).abs()

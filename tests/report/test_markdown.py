@@ -1,0 +1,150 @@
+import json
+
+import numpy as np
+import pytest
+
+from attrcheck.report import markdown
+from attrcheck.report.document import build
+from attrcheck.results import CaseResult, Outcome
+
+
+def result(case, higher=True, **scores):
+    outcomes = {
+        name: Outcome("error", "it broke")
+        if score is None
+        else Outcome("ok", score=score, replicates=np.linspace(score, score + 0.1, 10), seconds=0.1)
+        for name, score in scores.items()
+    }
+    return CaseResult(case, higher, 8, 0.875, outcomes)
+
+
+def document(*results, checks=(), **more):
+    settings = {
+        "profile": "smoke",
+        "images": 8,
+        "seed": 0,
+        "methods": list(results[0].outcomes),
+        "of_methods": 3,
+        "of_cases": 2,
+        "partial": False,
+    }
+    run = {"started": "2024-01-01T00:00:00Z", "versions": {"torch": "2.4"}}
+    return build(list(results), list(checks), settings, [], run) | more
+
+
+@pytest.fixture
+def two():
+    return document(
+        result("a-x-up", one=0.25, two=0.5, broken=None),
+        result("b-x-down", higher=False, one=0.75, two=0.5, broken=None),
+    )
+
+
+def cells(text, start):
+    """The cells of the first table row that starts with this cell."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    return next(row for row in rows if row[0] == start)
+
+
+def headings(text):
+    return [line for line in text.splitlines() if line.startswith("#")]
+
+
+def test_the_report_has_its_sections_in_order(two):
+    assert headings(markdown.render(two)) == [
+        "# attrcheck report",
+        "## Leaderboard",
+        "## Cases",
+        "## Without a score",
+        "## Run",
+    ]
+
+
+def test_the_board_is_a_table(two):
+    row = cells(markdown.render(two), "1")
+    assert row[1] == "two"
+    assert len(row) == len(cells(markdown.render(two), "rank")) == 8
+
+
+def test_a_case_shows_scores_with_ranks_best_method_first(two):
+    text = markdown.render(two)
+    assert cells(text, "case") == ["case", "better", "images", "accuracy", "two", "one"]
+    assert cells(text, "a-x-up") == [
+        "a-x-up", "higher", "8", "87.5%", "0.500 (1)", "0.250 (2)",
+    ]  # fmt: skip
+    assert cells(text, "b-x-down")[1:] == ["lower", "8", "87.5%", "0.500 (1)", "0.750 (2)"]
+
+
+def test_a_method_without_a_score_in_one_case_shows_why_in_its_cell():
+    found = document(result("a-x-up", one=0.25, two=None), result("b-x-up", one=0.5, two=0.25))
+    assert cells(markdown.render(found), "a-x-up")[4:] == ["0.250 (1)", "error"]
+
+
+def test_methods_without_a_score_are_listed_with_the_reason(two):
+    assert "- broken in a-x-up: error: it broke" in markdown.render(two).splitlines()
+
+
+def test_the_unexplained_share_is_told(two):
+    assert "leaves 0% of the pairwise results unexplained" in markdown.render(two)
+
+
+def test_without_a_board_the_scores_of_the_cases_are_still_there():
+    found = document(result("a-x-up", one=0.25, two=None), result("b-x-up", one=None, two=0.125))
+    text = markdown.render(found)
+    assert "no leaderboard: no case compares" in text
+    assert "0.250 (1)" in text
+    assert "0.125 (1)" in text
+
+
+def test_gates_say_whether_they_held(two):
+    two["gates"] = [
+        {"rule": "two.rank == 1", "passed": True, "lines": ["two.rank is 1"]},
+        {"rule": "one.rank == 1", "passed": False, "lines": ["one.rank is 2", "not 1"]},
+    ]
+    lines = markdown.render(two).splitlines()
+    assert "- passed `two.rank == 1`: two.rank is 1" in lines
+    assert "- **failed** `one.rank == 1`: one.rank is 2; not 1" in lines
+
+
+def test_checks_are_a_table(two):
+    check = {"check": "contract", "method": "one", "status": "not_applicable", "reason": "why"}
+    two["checks"] = [check]
+    assert cells(markdown.render(two), "contract") == ["contract", "one", "not applicable", "why"]
+
+
+@pytest.mark.parametrize("reason", ["a | b", "first line\nsecond line", "a|b\r\n|c"])
+def test_no_reason_breaks_a_table_or_a_list(two, reason):
+    two["checks"] = [{"check": "contract", "method": "one", "status": "failed", "reason": reason}]
+    two["cases"][0]["scores"]["broken"]["reason"] = reason
+    lines = markdown.render(two).splitlines()
+    [row] = [line for line in lines if line.startswith("| contract")]
+    assert row.replace(r"\|", "").count("|") == 5
+    at = lines.index("## Without a score")
+    below = lines[at + 2 : lines.index("", at + 2)]
+    assert len(below) == 2
+    assert all(line.startswith("- broken in ") for line in below)
+
+
+def test_the_run_is_described(two):
+    text = markdown.render(two)
+    assert "- started: 2024-01-01T00:00:00Z" in text
+    assert "seconds_per_image" not in text
+
+
+def test_a_report_can_be_rendered_from_its_json(two):
+    assert markdown.render(json.loads(json.dumps(two))) == markdown.render(two)
+
+
+def test_a_run_in_which_nothing_arrived_can_be_rendered():
+    settings = {
+        "profile": "-",
+        "images": None,
+        "seed": 0,
+        "methods": [],
+        "of_cases": 0,
+        "of_methods": 0,
+        "partial": False,
+    }
+    text = markdown.render(build([], [], settings, ["a-x-up"], {}))
+    assert "INCOMPLETE" in text
+    assert "no leaderboard: no method has a score" in text

@@ -1,0 +1,139 @@
+import copy
+
+import pytest
+
+from attrcheck.report import terminal
+
+
+def entry(rank, method, **changes):
+    plain = {
+        "method": method,
+        "meta_rank": 1.234,
+        "low": -0.5,
+        "high": 2.25,
+        "rank": rank,
+        "mean_rank": 1.5,
+        "wins": 0.666,
+        "beats_random": {"cases": 2, "of": 3},
+    }
+    return plain | changes
+
+
+def score(status="ok", reason=""):
+    value = 0.5 if status == "ok" else None
+    return {"status": status, "reason": reason, "score": value, "rank": value and 1.0}
+
+
+@pytest.fixture
+def document():
+    """A complete run of two methods in one case."""
+    return {
+        "settings": {
+            "profile": "default",
+            "images": 128,
+            "seed": 3,
+            "methods": ["saliency", "random"],
+            "of_methods": 2,
+            "of_cases": 1,
+            "partial": False,
+        },
+        "missing": [],
+        "cases": [{"id": "a-x-up", "scores": {"saliency": score(), "random": score()}}],
+        "leaderboard": [
+            entry(1, "saliency"),
+            entry(2, "random", meta_rank=-1.234, low=None, high=None, wins=None)
+            | {"beats_random": {"cases": 0, "of": 0}},
+        ],
+        "leaderboard_problem": "",
+        "run": {"seconds_per_image": {"saliency": 0.01234, "random": None}},
+    }
+
+
+def squeezed(line):
+    return " ".join(line.split())
+
+
+def test_the_board_shows_every_figure(document):
+    head, _, first, second = map(squeezed, terminal.board(document, "simple").splitlines())
+    assert head == "rank method Meta-Rank 95% interval mean rank wins beats random s/image"
+    assert first == "1 saliency +1.23 [-0.50, +2.25] 1.5 67% 2/3 0.0123"
+    assert second == "2 random -1.23 - 1.5 - - -"
+
+
+@pytest.mark.parametrize("length", [1, 10, 20, 40])
+def test_the_board_is_at_most_100_columns_wide(document, length):
+    name = ("a" + "bcdefghij" * 9)[:length]
+    document["leaderboard"][0] = entry(1, name, low=-10.25, high=-9.75, meta_rank=-10.0)
+    document["run"]["seconds_per_image"][name] = 12.3456
+    board = terminal.board(document, "simple")
+    assert max(map(len, board.splitlines())) <= 100
+    assert name[:10] in board
+
+
+def test_a_complete_run_has_one_remark(document):
+    assert terminal.remarks(document) == [
+        "1 cases x 2 methods, profile default, 128 images a case, seed 3"
+    ]
+    document["settings"]["images"] = None
+    assert "all images a case" in terminal.remarks(document)[0]
+
+
+def test_a_partial_run_says_so_and_names_its_methods(document):
+    document["settings"] |= {"partial": True, "of_cases": 24, "of_methods": 15}
+    [_, remark] = terminal.remarks(document)
+    assert remark.startswith("PARTIAL: 1 of 24 cases, 2 of 15 methods")
+    assert "saliency, random" in remark
+
+
+def test_an_incomplete_run_says_so_and_names_what_is_missing(document):
+    document["missing"] = [f"a-x-p{number}" for number in range(9)]
+    [_, remark] = terminal.remarks(document)
+    assert remark.startswith("INCOMPLETE: no result from 9 item(s): a-x-p0, a-x-p1")
+    assert remark.endswith("a-x-p7, ...")
+
+
+def test_remarks_stand_above_the_board(document):
+    document["missing"] = ["a-x-down"]
+    document["settings"]["partial"] = True
+    text = terminal.render(document)
+    assert text.index("INCOMPLETE") < text.index("PARTIAL") < text.index("Meta-Rank")
+
+
+def test_without_a_board_the_reason_is_given(document):
+    document["leaderboard"] = []
+    assert terminal.board(document, "simple") == "no leaderboard: no method has a score"
+    document["leaderboard_problem"] = "one | two never met"
+    assert terminal.board(document, "simple") == "no leaderboard: one | two never met"
+    assert "one | two never met" in terminal.render(document)
+
+
+def test_methods_without_a_score_stand_below_with_the_reason(document):
+    scores = document["cases"][0]["scores"]
+    scores["saliency"] = score("error", "raised ValueError for image '7'")
+    scores["random"] = score("not_applicable", "needs attention")
+    assert terminal.footer(document) == [
+        "saliency in a-x-up: error: raised ValueError for image '7'",
+        "random in a-x-up: not applicable: needs attention",
+    ]
+    assert terminal.footer(document)[0] in terminal.render(document).splitlines()
+
+
+def test_a_reason_of_many_lines_stays_on_one(document):
+    document["cases"][0]["scores"]["saliency"] = score("error", "first\nsecond\n\nthird")
+    assert len(terminal.footer(document)) == len("\n".join(terminal.footer(document)).splitlines())
+
+
+@pytest.mark.parametrize(("count", "shown"), [(20, 20), (21, 21), (50, 21)])
+def test_a_long_tail_is_cut(document, count, shown):
+    scores = {f"m{number}": score("undefined", "none") for number in range(count)}
+    document["cases"][0]["scores"] = scores
+    lines = terminal.footer(document)
+    assert len(lines) == shown
+    if count > 20:
+        assert lines[-1] == f"... and {count - 20} more"
+
+
+def test_rendering_does_not_change_the_document(document):
+    before = copy.deepcopy(document)
+    terminal.render(document)
+    assert document == before

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -46,13 +49,12 @@ def attribute(method: Method, setup: Setup, seed: int) -> Entry:
 def attribute_batch(method: Method, setup: Setup, part: slice, seed: int) -> NDArray[np.float32]:
     """The checked maps of one batch; global random numbers are seeded, and put back after."""
     images, targets = setup.images[part].clone(), setup.labels[part].clone()
-    optional = {}
-    if "seeds" in inspect.signature(method.attribute).parameters:
-        optional["seeds"] = setup.seeds(part, seed, method.name)
+    asked = inspect.signature(method.attribute).parameters
+    offers = {"seeds": setup.seeds(part, seed, method.name), "dataset": setup.dataset}
+    optional = {name: value for name, value in offers.items() if name in asked}
     devices = [images.device] if images.device.type == "cuda" else []
     first = setup.dataset.ids[part][0]
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(derive(seed, setup.dataset.name, first, method.name, "global"))
+    with _seeded(derive(seed, setup.dataset.name, first, method.name, "global"), devices):
         try:
             maps = method.attribute(setup.network, images, targets, **optional)
         except Exception as error:
@@ -65,6 +67,21 @@ def attribute_batch(method: Method, setup: Setup, part: slice, seed: int) -> NDA
     if not torch.equal(images, setup.images[part]) or not torch.equal(targets, setup.labels[part]):
         raise MethodError(f"{_where(method, setup)} changed its input; work on a copy")
     return _checked(maps, method, setup, part)
+
+
+@contextmanager
+def _seeded(seed: int, devices: list[torch.device]) -> Iterator[None]:
+    """Seed the global generators of torch, numpy and Python, with gradients on; undo it after."""
+    states = np.random.get_state(), random.getstate()
+    try:
+        with torch.random.fork_rng(devices), torch.enable_grad():
+            torch.manual_seed(seed)
+            np.random.seed(seed % 2**32)
+            random.seed(seed)
+            yield
+    finally:
+        np.random.set_state(states[0])
+        random.setstate(states[1])
 
 
 def _checked(maps: object, method: Method, setup: Setup, part: slice) -> NDArray[np.float32]:
@@ -81,7 +98,8 @@ def _checked(maps: object, method: Method, setup: Setup, part: slice) -> NDArray
             f"{_where(method, setup)} returned a tensor of shape {list(maps.shape)} for images "
             f"{list(images.shape)}; wanted {[n, height, width]}, or the shape of the images"
         )
-    array = maps.detach().to("cpu", torch.float32).numpy()
+    # A copy: the method may fill the same tensor again for the next batch.
+    array = maps.detach().to("cpu", torch.float32, copy=True).numpy()
     bad = ~np.isfinite(array).all(axis=(1, 2))
     if bad.any():
         raise MethodError(

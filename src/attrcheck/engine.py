@@ -39,7 +39,7 @@ def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -
     for name in settings.methods:
         progress(f"{case.id} {name}")
         try:
-            outcomes[name] = bench.judge(methods.get(name), counts)
+            outcomes[name] = bench.judge(_find(name), counts)
         except MethodError as error:
             outcomes[name] = Outcome("error", str(error))
             load.cache_clear()  # the method may have spoilt the model for the next one
@@ -81,7 +81,8 @@ class Bench:
             return outcome(setup.network, setup.images[part], setup.labels[part])
 
         key = f"shared/{self.case.pair}/intact"
-        return self.store.obtain(key, setup.fingerprint, lambda: _each(setup, observe)).arrays
+        fingerprint = digest(setup.fingerprint, of_code(outcome))
+        return self.store.obtain(key, fingerprint, lambda: _each(setup, observe)).arrays
 
     @cached_property
     def shared(self) -> Rows:
@@ -135,7 +136,7 @@ class Bench:
 
     def judge(self, method: Method, counts: NDArray[np.int64]) -> Outcome:
         """The method's outcome, from the store if nothing that it depends on has changed."""
-        if reason := method.applies(self.setup.network):
+        if reason := _applies(method, self.setup):
             return Outcome("not_applicable", reason)
         entry = self.record(method)
         reduction = self.protocol.reduce(entry.arrays)
@@ -156,6 +157,24 @@ class Bench:
             seconds=seconds,
             constant=constant,
         )
+
+
+def _find(name: str) -> Method:
+    """The method; one that cannot be imported fails alone like any other."""
+    try:
+        return methods.get(name)
+    except Exception as error:
+        raise MethodError(f"method {name!r} cannot be loaded: {error}") from error
+
+
+def _applies(method: Method, setup: Setup) -> str | None:
+    try:
+        return method.applies(setup.network)
+    except Exception as error:
+        raise MethodError(
+            f"method {method.name!r} on {setup.pair}: `applies` raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _each(

@@ -2,73 +2,138 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
+import importlib.util
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def digest(*parts: Any) -> str:
     """Sixteen hex digits of all parts; tensors and arrays count with dtype, shape and bytes."""
     hasher = hashlib.sha256()
     for part in parts:
-        if hasattr(part, "detach"):
-            part = part.detach().cpu().numpy()
-        if hasattr(part, "tobytes"):
-            hasher.update(f"{part.dtype}{part.shape}".encode())
-            hasher.update(part.tobytes())
-        else:
-            hasher.update(repr(part).encode())
-        hasher.update(b"\0")
+        _feed(hasher, part)
     return hasher.hexdigest()[:16]
 
 
-def of_code(function: Callable[..., Any]) -> str:
-    """Hash of the file that defines a function and of the project files that it builds on.
+def _feed(hasher: Any, part: Any) -> None:
+    if isinstance(part, dict):
+        part = list(part.items())
+    if isinstance(part, tuple | list):
+        # Item by item: an array inside would be printed rounded, and cut short.
+        hasher.update(f"{type(part).__name__}{len(part)}".encode())
+        for item in part:
+            _feed(hasher, item)
+    elif hasattr(part, "detach"):
+        hasher.update(str(part.dtype).removeprefix("torch.").encode())
+        # numpy has no bfloat16.
+        part = part.detach().cpu()
+        part = (part.float() if str(part.dtype) == "torch.bfloat16" else part).numpy()
+        hasher.update(f"{part.shape}".encode())
+        hasher.update(part.tobytes())
+    elif hasattr(part, "tobytes"):
+        hasher.update(f"{part.dtype}{part.shape}".encode())
+        hasher.update(part.tobytes())
+    else:
+        hasher.update(repr(part).encode())
+    hasher.update(b"\0")
 
-    Installed libraries are left out: they are told apart by version, not by source.
+
+def of_code(function: Callable[..., Any]) -> str:
+    """Hash of the file that defines a function and of the project files that it imports.
+
+    Arguments of a partial and plain values that a closure holds count too. Installed libraries
+    are left out: they are told apart by version, not by source.
     """
-    while isinstance(function, functools.partial):
-        function = function.func
-    return _of_module(getattr(function, "__module__", None) or type(function).__module__)
+    if isinstance(function, functools.partial):
+        keywords = sorted(function.keywords.items())
+        return digest(of_code(function.func), _settings(function.args), _settings(keywords))
+    held = (cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell)
+    plain = [value for value in held if isinstance(value, PLAIN)]
+    home = _globals(function)
+    code = _of_file(home["__name__"], home.get("__package__") or "", home.get("__file__") or "")
+    return digest(code, plain) if plain else code
+
+
+def _settings(value: Any) -> Any:
+    """An argument as something with a stable hash."""
+    if isinstance(value, tuple | list):
+        return [_settings(item) for item in value]
+    if isinstance(value, PLAIN) or hasattr(value, "tobytes") or hasattr(value, "detach"):
+        return value
+    return of_code(value if callable(value) else type(value))
+
+
+def _globals(function: Any) -> dict[str, Any]:
+    """The globals of the module that defines a function, a class or a callable object.
+
+    Taken from the code itself where that is possible: two conftest files share one module name.
+    """
+    if hasattr(function, "__globals__"):
+        return dict(function.__globals__)
+    owner = function if isinstance(function, type) else type(function)
+    for value in vars(owner).values():
+        found = getattr(value, "__globals__", {})
+        if found.get("__name__") == owner.__module__:
+            return dict(found)
+    return dict(vars(sys.modules[owner.__module__]))
 
 
 @functools.cache
-def _of_module(name: str) -> str:
-    found: dict[str, Path] = {}
-    waiting = [name]
+def _of_file(name: str, package: str, file: str) -> str:
+    found: dict[str, bytes] = {}
+    waiting = [(name, package, file)]
     while waiting:
-        current = waiting.pop()
-        module = sys.modules.get(current)
-        if module is None or current in found or not (path := _source(module, name)):
+        current, package, file = waiting.pop()
+        if current in found or not _belongs(current, file, name):
             continue
-        found[current] = path
-        waiting.extend(_used_by(module))
-    return digest(*((key, found[key].read_bytes()) for key in sorted(found)))
+        found[current] = Path(file).read_bytes()
+        for imported in _imports(found[current], package):
+            waiting.append((imported, *_place(imported)))
+    return digest(*sorted(found.items()))
 
 
-def _used_by(module: ModuleType) -> Iterator[str]:
-    """Names of the modules that a module's own globals come from, a package's children aside."""
-    for value in list(vars(module).values()):
-        if isinstance(value, ModuleType):
-            if not value.__name__.startswith(f"{module.__name__}."):
-                yield value.__name__
-        elif isinstance(home := getattr(value, "__module__", None), str):
-            yield home
+def _imports(source: bytes, package: str) -> Iterator[str]:
+    """Names of modules that a file imports, inside functions too; some are no modules."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = importlib.util.resolve_name("." * node.level + base, package)
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def _source(module: ModuleType, start: str) -> Path | None:
-    """The file of a module that belongs to the project of `start`, else None."""
-    file = getattr(module, "__file__", None)
-    if file is None or not file.endswith(".py"):
-        return None
-    same_package = module.__name__.partition(".")[0] == start.partition(".")[0]
-    installed = any(Path(file).is_relative_to(root) for root in _installed_roots())
-    return Path(file) if same_package or not installed else None
+def _place(name: str) -> tuple[str, str]:
+    """The package and the file of a module; empty where there is none."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return getattr(module, "__package__", "") or "", getattr(module, "__file__", "") or ""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, AttributeError, ValueError):
+        return "", ""
+    return (spec.parent or "", spec.origin or "") if spec else ("", "")
+
+
+def _belongs(name: str, file: str, start: str) -> bool:
+    """Whether a file is part of the project of `start`."""
+    if not file.endswith(".py") or not Path(file).is_file():
+        return False
+    if name.partition(".")[0] == start.partition(".")[0]:
+        return True
+    return not any(Path(file).is_relative_to(root) for root in _installed_roots())
 
 
 @functools.cache

@@ -21,34 +21,46 @@ class Snapshot:
 
     state: dict[str, Tensor]
     modes: dict[str, bool]
-    hooks: dict[str, int]
+    hooks: dict[str, list[int]]
+    parts: dict[str, tuple[nn.Module, object]]
 
     @classmethod
     def of(cls, model: nn.Module) -> Snapshot:
         """Copy the weights and note the rest."""
         modules = dict(model.named_modules())
         return cls(
-            state={name: value.clone() for name, value in model.state_dict().items()},
+            state={name: value.detach().clone() for name, value in _state(model).items()},
             modes={name: module.training for name, module in modules.items()},
-            hooks={
-                name: sum(len(getattr(module, kind)) for kind in HOOKS)
-                for name, module in modules.items()
-            },
+            hooks={name: _hooks(module) for name, module in modules.items()},
+            parts={name: (module, vars(module).get("forward")) for name, module in modules.items()},
         )
 
     def change(self, model: nn.Module) -> str | None:
         """The first thing that is no longer as it was, in words; None if all is."""
-        state = model.state_dict()
+        state = _state(model)
         modules = dict(model.named_modules())
         if state.keys() != self.state.keys() or modules.keys() != self.modes.keys():
             return "changed the parts of the model"
         for name, value in self.state.items():
-            if not torch.equal(value, state[name]):
+            if value.dtype != state[name].dtype or not torch.equal(value, state[name]):
                 return f"changed the weights of the model ({name})"
         for name, module in modules.items():
             where = name or "the model itself"
             if module.training != self.modes[name]:
                 return f"changed the mode of the model ({where}): it must stay in eval mode"
-            if sum(len(getattr(module, kind)) for kind in HOOKS) != self.hooks[name]:
+            if _hooks(module) != self.hooks[name]:
                 return f"left hooks on the model ({where}), or removed some"
+            part, forward = self.parts[name]
+            if module is not part or vars(module).get("forward") is not forward:
+                return f"exchanged a part of the model ({where})"
         return None
+
+
+def _state(model: nn.Module) -> dict[str, Tensor]:
+    """Weights and buffers, those that are not saved included."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _hooks(module: nn.Module) -> list[int]:
+    """Ids of all hooks; torch never gives one out twice."""
+    return [key for kind in HOOKS for key in getattr(module, kind)]

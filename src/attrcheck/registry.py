@@ -12,6 +12,7 @@ import fnmatch
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -42,15 +43,12 @@ class Registry(Generic[T]):
 
     def __call__(self, name: str, **settings: Any) -> Callable[[F], F]:
         """Decorate the function that makes or is the thing called `name`."""
-        if not NAME.fullmatch(name):
-            raise RegistryError(
-                f"{self.kind} name {name!r} must match {NAME.pattern!r} "
-                "(a hyphen joins the parts of a case id)"
-            )
+        self._check_name(name)
 
         def register(function: F) -> F:
             home = self._declared.get(name)
-            if name in self._entries or (home is not None and home != function.__module__):
+            # While its home is imported, whatever registers the name does so on its behalf.
+            if name in self._entries or (home is not None and home not in sys.modules):
                 raise RegistryError(
                     f"there is already a {self.kind} called {name!r}; "
                     f"choose another name for the one in {function.__module__}"
@@ -90,6 +88,15 @@ class Registry(Generic[T]):
             raise RegistryError(f"{patterns!r} selects no {self.kind}; there are: {self._list()}")
         return chosen
 
+    def _check_name(self, name: object) -> None:
+        if not isinstance(name, str):
+            raise RegistryError(f'a {self.kind} needs a name: write @{self.kind}("my_name")')
+        if not NAME.fullmatch(name):
+            raise RegistryError(
+                f"{self.kind} name {name!r} must match {NAME.pattern!r} "
+                "(a hyphen joins the parts of a case id)"
+            )
+
     def _unknown(self, name: str) -> str:
         close = difflib.get_close_matches(name, list(self), n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {self._list()}"
@@ -110,6 +117,7 @@ class Registry(Generic[T]):
             if not module.name.startswith("_")
         }
         for entry in entry_points(group=self.package):
+            self._check_name(entry.name)
             if declared.setdefault(entry.name, entry.module) != entry.module:
                 raise RegistryError(
                     f"entry point {entry.name!r} of {entry.module}: there is already a "

@@ -33,7 +33,8 @@ def replicate(
     """The score on every resample: a weighted mean where the score is one, else reduced anew."""
     if per_image is None:
         indices = np.arange(counts.shape[1])
-        return np.array([_score(protocol, rows, np.repeat(indices, row)) for row in counts])
+        scores = np.array([_score(protocol, rows, np.repeat(indices, row)) for row in counts])
+        return np.where(np.isfinite(scores), scores, np.nan)
     defined = np.isfinite(per_image)
     weights = counts[:, defined]
     with np.errstate(invalid="ignore"):

@@ -45,7 +45,11 @@ class CaseResult:
     def plain(self) -> dict[str, Any]:
         """As JSON can hold it, exact to the bit."""
         outcomes = {
-            name: {**vars(outcome), "replicates": _pack(outcome.replicates)}
+            name: {
+                **vars(outcome),
+                "replicates": _pack(outcome.replicates),
+                "curve": outcome.curve and [_defined(axis) for axis in outcome.curve],
+            }
             for name, outcome in self.outcomes.items()
         }
         return {**vars(self), "outcomes": outcomes}
@@ -54,10 +58,21 @@ class CaseResult:
     def of(cls, plain: dict[str, Any]) -> CaseResult:
         """The inverse of `plain`."""
         outcomes = {
-            name: Outcome(**{**outcome, "replicates": _unpack(outcome["replicates"])})
+            name: Outcome(
+                **{
+                    **outcome,
+                    "replicates": _unpack(outcome["replicates"]),
+                    "curve": outcome["curve"] and tuple(outcome["curve"]),
+                }
+            )
             for name, outcome in plain["outcomes"].items()
         }
         return cls(**{**plain, "outcomes": outcomes})
+
+
+def _defined(values: list[float]) -> list[float | None]:
+    """JSON knows no NaN."""
+    return [value if np.isfinite(value) else None for value in values]
 
 
 def _pack(values: NDArray[np.float64]) -> str:

@@ -15,7 +15,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,19 +107,19 @@ class Store:
             return None
         try:
             with safe_open(path, framework="np") as file:
-                head = json.loads((file.metadata() or {}).get("attrcheck", "{}"))
+                head = dict(json.loads((file.metadata() or {}).get("attrcheck", "{}")))
                 arrays = {name: file.get_tensor(name) for name in sorted(file.keys())}
-        except (SafetensorError, OSError, ValueError) as error:
+        except (SafetensorError, OSError, ValueError, TypeError) as error:
             self._set_aside(path, f"unreadable: {error}")
             return None
         expected = {"schema": SCHEMA, "key": key, "fingerprint": fingerprint}
         if {name: head.get(name) for name in expected} != expected:
             self._set_aside(path, "not an entry of this name")
             return None
-        if head["digest"] != digest(*arrays.items()):
+        if head.get("digest") != _digest(arrays, head.get("info")):
             self._set_aside(path, "damaged: its contents do not match its digest")
             return None
-        if self.fresh and head["run"] != self.run:
+        if self.fresh and head.get("run") != self.run:
             return None
         return Entry(arrays, head["info"])
 
@@ -129,7 +129,7 @@ class Store:
             "key": key,
             "fingerprint": fingerprint,
             "run": self.run,
-            "digest": digest(*sorted(entry.arrays.items())),
+            "digest": _digest(entry.arrays, entry.info),
             "info": entry.info,
         }
         arrays = {name: np.ascontiguousarray(array) for name, array in entry.arrays.items()}
@@ -138,16 +138,19 @@ class Store:
             temporary.write_bytes(save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
             temporary.replace(path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             self._complain(path, error)
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self._flat("aside", path)
+        # Another worker may have been faster; then there is nothing left to move.
+        with suppress(OSError):
+            aside.parent.mkdir(exist_ok=True)
+            path.replace(aside)
         warnings.warn(
             StoreWarning(f"{path}: {why}; moved to {aside} and computed again"), stacklevel=4
         )
-        aside.parent.mkdir(exist_ok=True)
-        path.replace(aside)
 
     def _flat(self, corner: str, path: Path) -> Path:
         """Where a corner of the store keeps what belongs to an entry."""
@@ -158,3 +161,8 @@ class Store:
             f"{path} could not be written ({error.strerror}); its result is in this report, but "
             "the next run computes it again: make room, or choose another --attr-store"
         )
+
+
+def _digest(arrays: dict[str, NDArray[np.generic]], info: Any) -> str:
+    """Of all arrays, bit by bit, and of the facts about them, as JSON gives them back."""
+    return digest(json.dumps(info, sort_keys=True), *sorted(arrays.items()))

@@ -1,3 +1,5 @@
+from dataclasses import asdict
+
 import pytest
 import torch
 
@@ -64,8 +66,6 @@ def test_shifting_moves_images_within_bounds():
 
 
 def test_the_shipped_weights_follow_the_recipe():
-    from dataclasses import asdict
-
     for name in ("digits", "shapes"):
         stated = read_about(name, "resnet")["recipe"]
         assert stated == asdict(RECIPES.get(name, Recipe()))

@@ -1,4 +1,5 @@
 import json
+from hashlib import sha256
 
 import pytest
 import torch
@@ -105,8 +106,6 @@ def test_a_pickle_is_never_opened(saved):
     path = weights_path("toy", "net", folder=saved)
     torch.save(tiny().state_dict(), path)
     about = read_about("toy", "net", folder=saved)
-    from hashlib import sha256
-
     about["sha256"] = sha256(path.read_bytes()).hexdigest()
     path.with_suffix(".json").write_text(json.dumps(about))
     assert "does not fit" in message_of(saved)

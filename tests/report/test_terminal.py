@@ -55,7 +55,7 @@ def squeezed(line):
 
 def test_the_board_shows_every_figure(document):
     head, _, first, second = map(squeezed, terminal.board(document, "simple").splitlines())
-    assert head == "rank method Meta-Rank 95% interval mean rank wins beats random s/image"
+    assert head == "rank method Meta-Rank 95% interval mean rank wins > random s/image"
     assert first == "1 saliency +1.23 [-0.50, +2.25] 1.5 67% 2/3 0.0123"
     assert second == "2 random -1.23 - 1.5 - - -"
 

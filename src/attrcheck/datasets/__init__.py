@@ -38,6 +38,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         n = len(self.images)
+        if not n:
+            raise DatasetError(f"dataset {self.name!r}: there are no images")
         sizes = {"labels": len(self.labels), "ids": len(self.ids)}
         if self.masks is not None:
             sizes["masks"] = len(self.masks)
@@ -48,6 +50,11 @@ class Dataset:
             raise DatasetError(
                 f"dataset {self.name!r}: images must be [N, C, H, W] with one mean and one std a "
                 f"channel, not {list(self.images.shape)} with {len(self.mean)} and {len(self.std)}"
+            )
+        if self.masks is not None and self.masks.shape[1:] != self.images.shape[2:]:
+            raise DatasetError(
+                f"dataset {self.name!r}: masks must be {[n, *self.images.shape[2:]]}, "
+                f"not {list(self.masks.shape)}"
             )
         bad = (self.labels < 0) | (self.labels >= self.classes)
         if bad.any():
@@ -85,7 +92,9 @@ class Dataset:
         """Changes when anything that evaluation sees changes."""
         from attrcheck.fingerprint import digest
 
-        return digest(self.images, self.labels, self.masks, self.classes, self.mean, self.std)
+        return digest(
+            self.images, self.labels, self.masks, self.classes, self.mean, self.std, self.ids
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from attrcheck.methods._rules import Rule, Rules, backpropagate, valued
 from attrcheck.models._graph import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
 
 TINY = 1e-5
-"""A relative change below this is rounding noise: the derivative stands in for the quotient."""
+"""Below this, relative to the values themselves, a change is rounding noise and the derivative
+stands in for the quotient."""
 
 
 def rescale(module: nn.Module, x: Tensor) -> Tensor:
@@ -21,10 +22,11 @@ def rescale(module: nn.Module, x: Tensor) -> Tensor:
         leaf = x.detach().requires_grad_()
         y = module(leaf)
         (slope,) = torch.autograd.grad(y.sum(), leaf)
-    change = leaf.detach() - leaf[-1:].detach()
-    y = y.detach()
-    clear = change.abs() > TINY * (leaf.abs() + leaf[-1:].abs()).detach()
-    return valued(x * torch.where(clear, (y - y[-1:]) / change, slope), y)
+    before, after = leaf.detach(), y.detach()
+    change, effect = before - before[-1:], after - after[-1:]
+    size = before.abs() + before[-1:].abs() + after.abs() + after[-1:].abs()
+    clear = change.abs() > TINY * size
+    return valued(x * torch.where(clear, effect / change, slope), after)
 
 
 def pool(module: nn.MaxPool2d | nn.AdaptiveMaxPool2d, x: Tensor) -> Tensor:

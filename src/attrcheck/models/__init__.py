@@ -34,7 +34,7 @@ class ModelSpec:
         """Whether there is such a model for this dataset."""
         if self.embedded:
             return (WEIGHTS / f"{dataset}-{self.name}").is_dir()
-        return bool(select([dataset], self.datasets.split(",")))
+        return bool(select([dataset], [part.strip() for part in self.datasets.split(",")]))
 
 
 model = Registry("model", ModelSpec, __name__)

@@ -14,8 +14,8 @@ from safetensors.torch import load, save
 from torch import nn
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.models import WEIGHTS
 
-WEIGHTS = Path(__file__).parent.parent / "weights"
 CHECKPOINTS = (25, 50, 75, 100)
 
 

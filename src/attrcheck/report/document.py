@@ -95,7 +95,12 @@ class Ranking:
         if not len(self.there):
             return []
         low, high = self._intervals()
-        return [self._entry(place, at, low, high) for place, at in enumerate(self.fused.order, 1)]
+        kappa = self.fused.kappa
+        places = [1 + int((kappa > kappa[at] + metarank.ROUNDING).sum()) for at in self.fused.order]
+        return [
+            self._entry(place, at, low, high)
+            for place, at in zip(places, self.fused.order, strict=True)
+        ]
 
     def _entry(
         self, place: int, at: int, low: NDArray[np.float64], high: NDArray[np.float64]

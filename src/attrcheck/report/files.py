@@ -18,6 +18,10 @@ def write(document: dict[str, Any], folder: Path) -> list[Path]:
     }
     for name, text in texts.items():
         temporary = folder / f".{name}.tmp"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(folder / name)
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(folder / name)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
     return [folder / name for name in texts]

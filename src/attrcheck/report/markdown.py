@@ -39,6 +39,7 @@ def _residual(document: dict[str, Any]) -> str:
 
 def _cases(document: dict[str, Any]) -> str:
     methods = [entry["method"] for entry in document["leaderboard"]]
+    methods = methods or document["settings"]["methods"]
     rows = [
         [
             case["id"],
@@ -78,11 +79,21 @@ def _checks(document: dict[str, Any]) -> list[str]:
     if not document["checks"]:
         return []
     rows = [
-        [check["check"], check["method"], check["status"].replace("_", " "), check["reason"]]
+        [
+            check["check"],
+            check["method"],
+            check["status"].replace("_", " "),
+            _inline(check["reason"]),
+        ]
         for check in document["checks"]
     ]
     table = tabulate(rows, ["check", "method", "verdict", "reason"], tablefmt="github")
     return ["## Checks", table]
+
+
+def _inline(text: str) -> str:
+    """Text that fits into a cell."""
+    return " ".join(text.split()).replace("|", r"\|")
 
 
 def _run(run: dict[str, Any]) -> str:

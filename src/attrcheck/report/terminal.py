@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import tabulate as tables
 from tabulate import tabulate
 
 
@@ -38,13 +41,13 @@ def board(document: dict[str, Any], style: str) -> str:
     rows = [
         [
             entry["rank"],
-            entry["method"],
+            shorten(entry["method"]) if style == "simple" else entry["method"],
             f"{entry['meta_rank']:+.2f}",
             _interval(entry),
             f"{entry['mean_rank']:.1f}",
             _share(entry["wins"]),
             _beaten(entry["beats_random"]),
-            _milliseconds(seconds[entry["method"]]),
+            _seconds(seconds[entry["method"]]),
         ]
         for entry in document["leaderboard"]
     ]
@@ -55,11 +58,12 @@ def board(document: dict[str, Any], style: str) -> str:
         "95% interval",
         "mean rank",
         "wins",
-        "beats random",
+        "> random",
         "s/image",
     ]
     aligned = ("right", "left", *["right"] * 6)
-    return str(tabulate(rows, headers, style, disable_numparse=True, colalign=aligned))
+    with _tight():
+        return str(tabulate(rows, headers, style, disable_numparse=True, colalign=aligned))
 
 
 def footer(document: dict[str, Any]) -> list[str]:
@@ -69,8 +73,25 @@ def footer(document: dict[str, Any]) -> list[str]:
         for method, outcome in case["scores"].items():
             if outcome["status"] != "ok":
                 status = outcome["status"].replace("_", " ")
-                lines.append(f"{method} in {case['id']}: {status}: {outcome['reason']}")
+                lines.append(
+                    f"{method} in {case['id']}: {status}: {' '.join(outcome['reason'].split())}"
+                )
     return lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else [])
+
+
+def shorten(name: str, most: int = 24) -> str:
+    """A name that leaves room for the figures."""
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+@contextmanager
+def _tight() -> Iterator[None]:
+    """Columns as wide as what stands in them; tabulate pads headers by two otherwise."""
+    before, tables.MIN_PADDING = tables.MIN_PADDING, 0
+    try:
+        yield
+    finally:
+        tables.MIN_PADDING = before
 
 
 def _some(names: list[str], most: int = 8) -> str:
@@ -91,5 +112,5 @@ def _beaten(counts: dict[str, int]) -> str:
     return f"{counts['cases']}/{counts['of']}" if counts["of"] else "-"
 
 
-def _milliseconds(seconds: float | None) -> str:
+def _seconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:.4f}"

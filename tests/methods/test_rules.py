@@ -1,0 +1,238 @@
+"""Each backward rule on its own, against its formula."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attrcheck.methods import _rules, deeplift, lrp
+from attrcheck.models._graph import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
+from attrcheck.models._prepare import prepare
+from tests.reference_methods import dense, share_by_sign, smooth_images
+
+POINTS = torch.tensor([-7.0, -3.1, -1.5, -0.4, 0.3, 1.2, 4.4, 8.0])
+UPSTREAM = torch.tensor([1.0, -2.0, 3.0, -0.5, 2.0, -1.0, 0.5, -4.0])
+
+
+def backward(rule, module, *inputs, upstream):
+    """What a rule brings back to its inputs; its value must be the module's."""
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    value = rule(module, *leaves)
+    assert torch.equal(value, module(*inputs))
+    found = torch.autograd.grad(value, leaves, upstream, allow_unused=True)
+    return tuple(
+        torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)
+    )
+
+
+def derivative(module, x):
+    return torch.func.vmap(torch.func.grad(lambda t: module(t[None])[0]))(x)
+
+
+@pytest.mark.parametrize("kind", RECTIFIERS)
+def test_guided_and_deconvolved(kind):
+    module = kind().eval().requires_grad_(False)
+    (found,) = backward(_rules.GUIDED[kind], module, POINTS, upstream=UPSTREAM)
+    leaf = POINTS.clone().requires_grad_()
+    (wanted,) = torch.autograd.grad(module(leaf), leaf, UPSTREAM.clamp(min=0))
+    assert torch.allclose(found, wanted)
+    (found,) = backward(_rules.DECONVOLVED[kind], module, POINTS, upstream=UPSTREAM)
+    assert torch.equal(found, UPSTREAM.clamp(min=0))
+
+
+def test_gates_keep_their_derivative():
+    assert not {*GATES, nn.Tanh} & {*_rules.GUIDED, *_rules.DECONVOLVED}
+
+
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_rescale_explains_the_whole_change(kind):
+    module = kind().eval().requires_grad_(False)
+    baseline = torch.tensor(0.7)
+    x = torch.cat([POINTS, baseline[None]])[:, None]
+    (slope,) = backward(deeplift.rescale, module, x, upstream=torch.ones_like(x))
+    explained = (slope * (x - baseline))[:-1]
+    assert torch.allclose(explained, (module(x) - module(baseline[None]))[:-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+@pytest.mark.parametrize("level", [-4.4, 0.0, 1e-3, 1.2, 5.5])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 3e-7, 1e-6, 1e-4])
+def test_rescale_is_the_derivative_where_nothing_changes(kind, level, noise):
+    module = kind().eval().requires_grad_(False)
+    x = torch.tensor([[level * (1 + noise) + 1e-6 * noise], [level]])
+    (slope,) = backward(deeplift.rescale, module, x, upstream=torch.ones_like(x))
+    around = torch.tensor([level - 1e-3, level, level + 1e-3]).requires_grad_()
+    (slopes,) = torch.autograd.grad(module(around).sum(), around)
+    assert slopes.min() - 1e-2 <= slope[0] <= slopes.max() + 1e-2
+
+
+@pytest.mark.parametrize(
+    "module",
+    [nn.MaxPool2d(2), nn.MaxPool2d(3, 2, 1), nn.MaxPool2d(3, 1, 1), nn.AdaptiveMaxPool2d(3)],
+)
+def test_pooling_gives_the_change_of_the_maximum_to_one_winner(module):
+    x = torch.randn(5, 2, 8, 8, generator=torch.Generator().manual_seed(0))
+    y = module(x)
+    upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(1))
+    (slope,) = backward(deeplift.pool, module, x, upstream=upstream)
+    explained = (slope * (x - x[-1:])).sum((1, 2, 3))
+    wanted = (upstream * (y - y[-1:])).sum((1, 2, 3))
+    assert torch.allclose(explained, wanted, atol=1e-4)
+    assert wanted[:-1].abs().min() > 1
+    (slope,) = backward(deeplift.pool, module, x, upstream=torch.ones_like(y))
+    assert slope.min() >= 0
+    # An upstream of one can reach a position from every window that covers it.
+    assert slope.max() <= 9
+
+
+def test_pooling_of_what_does_not_change():
+    x = torch.ones(2, 1, 2, 2)
+    (slope,) = backward(deeplift.pool, nn.MaxPool2d(2), x, upstream=torch.ones(2, 1, 1, 1))
+    assert torch.equal(slope[0].flatten(), torch.tensor([1.0, 0, 0, 0]))
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 5), (3, 4, 1, 1)])
+def test_a_product_explains_the_whole_change(shape):
+    torch.manual_seed(0)
+    a, b = torch.randn(3, 4, 5, 5), torch.randn(shape)
+    upstream = torch.randn(3, 4, 5, 5)
+    to_a, to_b = backward(deeplift.multiply, Multiply(), a, b, upstream=upstream)
+    explained = (to_a * (a - a[-1:])).sum((1, 2, 3)) + (to_b * (b - b[-1:])).sum((1, 2, 3))
+    wanted = (upstream * (a * b - a[-1:] * b[-1:])).sum((1, 2, 3))
+    assert torch.allclose(explained, wanted, atol=1e-4)
+    assert torch.allclose(to_a, upstream * (b + b[-1:]) / 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "module"),
+    [
+        (lrp.plus, nn.Conv2d(2, 3, 3, padding=1)),
+        (lrp.plus, nn.Conv2d(2, 4, 3, 2, groups=2, bias=False)),
+        (lrp.plus, nn.Conv2d(2, 3, 3, padding=1, padding_mode="reflect")),
+        (lrp.average, nn.AvgPool2d(3, 1, 1)),
+        (lrp.average, nn.AdaptiveAvgPool2d(2)),
+        (lrp.average, Mean((2, 3), keepdim=True)),
+    ],
+)
+def test_relevance_goes_to_contributions_of_the_outputs_sign(rule, module):
+    torch.manual_seed(0)
+    module.requires_grad_(False)
+    if isinstance(module, nn.Conv2d):
+        nn.init.normal_(module.weight)
+    x = torch.randn(1, 2, 5, 5)
+    y = module(x)
+    shift = module(torch.zeros_like(x))
+    upstream = torch.randn(y.shape)
+    (found,) = backward(rule, module, x, upstream=upstream)
+    matrix = dense(lambda t: module(t) - shift, (2, 5, 5))
+    values = (t.flatten().double().numpy() for t in (shift, x, upstream))
+    wanted = share_by_sign(matrix, *values)
+    assert (y < 0).any()
+    assert (y > 0).any()
+    np.testing.assert_allclose(found.flatten(), wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_a_sum_shares_by_sign_even_if_it_cancels():
+    a = torch.tensor([3.0, 3.0, -1.0, 1e4, 0.0])
+    b = torch.tensor([1.0, -1.0, -3.0, -1e4 + 1e-3, 0.0])
+    to_a, to_b = backward(lrp.add, Add(), a, b, upstream=torch.full((5,), 8.0))
+    assert torch.allclose(to_a, torch.tensor([6.0, 8.0, 2.0, 8.0, 0.0]))
+    assert torch.allclose(to_b, torch.tensor([2.0, 0.0, 6.0, 0.0, 0.0]))
+
+
+def test_a_sum_that_spreads_one_operand():
+    a, b = torch.full((1, 2, 2, 2), 3.0), torch.ones(1, 2, 1, 1)
+    to_a, to_b = backward(lrp.add, Add(), a, b, upstream=torch.ones(1, 2, 2, 2))
+    assert torch.allclose(to_a, torch.full_like(a, 0.75))
+    assert torch.allclose(to_b, torch.full_like(b, 1.0))
+
+
+def test_epsilon_shares_by_contribution():
+    torch.manual_seed(0)
+    module = nn.Linear(4, 3).requires_grad_(False)
+    x, upstream = torch.randn(2, 4), torch.randn(2, 3)
+    (found,) = backward(lrp.epsilon, module, x, upstream=upstream)
+    contributions = module.weight[None] * x[:, None]
+    y = module(x)
+    wanted = (contributions / (y + 1e-6 * y.sign())[:, :, None] * upstream[:, :, None]).sum(1)
+    assert torch.allclose(found, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("gate", "shape", "shares"),
+    [
+        (0, (1, 2, 3, 3), (0, 1)),
+        (1, (1, 2, 3, 3), (1, 0)),
+        (None, (1, 2, 3, 3), (0.5, 0.5)),
+        (None, (1, 2, 1, 1), (1, 0)),
+    ],
+)
+def test_a_gate_gets_no_relevance(gate, shape, shares):
+    torch.manual_seed(0)
+    upstream = torch.randn(1, 2, 3, 3)
+    operands = torch.randn(1, 2, 3, 3), torch.randn(shape)
+    found = backward(lrp.multiply, Multiply(gate), *operands, upstream=upstream)
+    for relevance, share in zip(found, shares, strict=True):
+        assert torch.allclose(relevance.sum(), share * upstream.sum(), atol=1e-6)
+        assert share == 0 or torch.allclose(relevance, share * upstream)
+
+
+class Scaled(nn.Module):
+    """Constants around one linear layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.full((3, 1, 1), 0.1))
+        self.head = nn.Linear(12, 2, bias=False)
+
+    def forward(self, x):
+        return self.head(((x * 3 - self.shift) / self.shift).mul(2).flatten(1))
+
+
+def test_constants_neither_create_nor_take_relevance():
+    model = prepare(Scaled())
+    images, targets = smooth_images(2, 2), torch.tensor([0, 1])
+    assert lrp.applies(model) is None
+    total = lrp.lrp(model, images, targets).sum((1, 2))
+    wanted = model(images).gather(1, targets[:, None])[:, 0]
+    assert torch.allclose(total, wanted, rtol=1e-4)
+
+
+class Silu(nn.Module):
+    """A hand-written activation: a signal times its own sigmoid."""
+
+    def forward(self, x):
+        return x * torch.sigmoid(x)
+
+
+def test_relevance_through_hand_written_silu_is_that_of_silu():
+    def network(activation):
+        torch.manual_seed(0)
+        layers = [nn.Conv2d(3, 4, 3), activation, nn.AvgPool2d(2), nn.Flatten(), nn.Linear(36, 2)]
+        return prepare(nn.Sequential(*layers))
+
+    images, targets = smooth_images(2, 8), torch.tensor([0, 1])
+    found = lrp.lrp(network(Silu()), images, targets)
+    assert torch.allclose(found, lrp.lrp(network(nn.SiLU()), images, targets), atol=1e-5)
+
+
+def test_rules_change_derivatives_only():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 4, 3), nn.SiLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2)]
+    model, images = prepare(nn.Sequential(*layers)), smooth_images(2, 8)
+    for table in (_rules.GUIDED, _rules.DECONVOLVED, deeplift.RULES, lrp.RULES):
+        assert torch.allclose(_rules.Rules(model, table)(images), model(images), atol=1e-6)
+
+
+def test_a_rule_gets_the_module_and_its_inputs():
+    model = prepare(nn.Sequential(nn.Flatten(), nn.Linear(3, 2)))
+    seen = []
+
+    def rule(module, x):
+        seen.append((type(module), tuple(x.shape)))
+        return F.relu(module(x))
+
+    output = _rules.Rules(model, {nn.Linear: rule})(torch.randn(4, 3, 1, 1))
+    assert seen == [(nn.Linear, (4, 3))]
+    assert (output >= 0).all()

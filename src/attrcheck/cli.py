@@ -12,6 +12,7 @@ from typing import Any
 from tabulate import tabulate
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.models import WEIGHTS
 from attrcheck.options import KINDS
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
@@ -54,7 +55,6 @@ def list_kind(chosen: argparse.Namespace) -> None:
 def train_all(chosen: argparse.Namespace) -> None:
     """Train every embedded model selected on every dataset selected that can be learnt from."""
     from attrcheck.models._train import train
-    from attrcheck.models._weights import WEIGHTS
 
     models = [KINDS["models"].get(name) for name in KINDS["models"].select(chosen.models)]
     for dataset in KINDS["datasets"].select(chosen.datasets):

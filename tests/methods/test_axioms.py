@@ -55,6 +55,15 @@ def error(found, wanted):
     return (worst / size).max().item()
 
 
+def with_average_pooling(network):
+    """A copy with means in place of maxima."""
+    network = copy.deepcopy(network)
+    for name, part in list(network.named_children()):
+        if isinstance(part, nn.MaxPool2d):
+            setattr(network, name, nn.AvgPool2d(part.kernel_size, part.stride))
+    return network
+
+
 each_family = pytest.mark.parametrize("family", FAMILIES)
 each_method = pytest.mark.parametrize("name", METHODS)
 both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
@@ -128,8 +137,10 @@ def test_integrated_gradients_are_complete(family, tolerance):
 @each_family
 def test_integrated_gradients_are_those_of_the_formula(family):
     model, images, targets = subject(family)
+    # In double precision, since rounding may push a node across a kink.
+    model, images, targets = copy.deepcopy(model).double(), images[:2].double(), targets[:2]
     found = attribute("integrated_gradients", model, images, targets)
-    assert error(found, reference.integrated_gradients(model, images, targets)) < 1e-4
+    assert error(found, reference.integrated_gradients(model, images, targets)) < 1e-7
 
 
 @each_family
@@ -177,6 +188,8 @@ def test_rectifying_methods_equal_captum_where_it_sees_every_relu(name, peer, we
 @pytest.mark.parametrize("family", ["vgg", "resnet"])
 def test_deeplift_equals_captum_where_it_is_right(family, weights):
     model, images, targets = subject(family, weights)
+    # Captum 0.9 loses part of the sum at a max pooling with a nonlinearity behind it.
+    model = prepare(with_average_pooling(model))
     inputs = images.clone().requires_grad_()
     with pytest.warns(UserWarning, match="Setting forward, backward hooks"):
         wanted = DeepLift(copy.deepcopy(model)).attribute(inputs, target=targets).sum(1)
@@ -211,8 +224,8 @@ def test_grad_cam_by_hand():
     model = prepare(network)
     wanted = large * attribute("guided_backprop", model, images, targets)
     found = attribute("guided_gradcam", model, images, targets)
-    assert torch.allclose(found, wanted.detach(), atol=1e-8)
-    assert found.abs().max() > 1e-4
+    assert torch.allclose(found, wanted.detach(), atol=1e-10)
+    assert found.abs().max() > 1e-5
 
 
 def test_guided_grad_cam_may_be_constant_and_says_why():

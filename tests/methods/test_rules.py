@@ -26,10 +26,6 @@ def backward(rule, module, *inputs, upstream):
     )
 
 
-def derivative(module, x):
-    return torch.func.vmap(torch.func.grad(lambda t: module(t[None])[0]))(x)
-
-
 @pytest.mark.parametrize("kind", RECTIFIERS)
 def test_guided_and_deconvolved(kind):
     module = kind().eval().requires_grad_(False)
@@ -56,22 +52,23 @@ def test_rescale_explains_the_whole_change(kind):
 
 
 @pytest.mark.parametrize("kind", ACTIVATIONS)
-@pytest.mark.parametrize("level", [-4.4, 0.0, 1e-3, 1.2, 5.5])
-@pytest.mark.parametrize("noise", [0.0, 1e-12, 3e-7, 1e-6, 1e-4])
-def test_rescale_is_the_derivative_where_nothing_changes(kind, level, noise):
+def test_rescale_is_the_derivative_where_next_to_nothing_changes(kind):
     module = kind().eval().requires_grad_(False)
-    x = torch.tensor([[level * (1 + noise) + 1e-6 * noise], [level]])
+    level = torch.tensor([-4.4, 0.0, 1e-3, 1.2, 5.5])
+    noise = torch.tensor([0.0, 1e-12, 3e-7, 1e-6, 1e-4])[:, None]
+    x = torch.cat([level * (1 + noise) + 1e-6 * noise, level[None]])
     (slope,) = backward(deeplift.rescale, module, x, upstream=torch.ones_like(x))
-    around = torch.tensor([level - 1e-3, level, level + 1e-3]).requires_grad_()
+    around = (level + torch.tensor([-1e-3, 0, 1e-3])[:, None]).requires_grad_()
     (slopes,) = torch.autograd.grad(module(around).sum(), around)
-    assert slopes.min() - 1e-2 <= slope[0] <= slopes.max() + 1e-2
+    assert (slopes.amin(0) - 1e-2 <= slope).all()
+    assert (slope <= slopes.amax(0) + 1e-2).all()
 
 
-@pytest.mark.parametrize(
-    "module",
-    [nn.MaxPool2d(2), nn.MaxPool2d(3, 2, 1), nn.MaxPool2d(3, 1, 1), nn.AdaptiveMaxPool2d(3)],
-)
-def test_pooling_gives_the_change_of_the_maximum_to_one_winner(module):
+POOLS = [nn.MaxPool2d(2), nn.MaxPool2d(3, 2, 1), nn.MaxPool2d(3, 1, 1), nn.AdaptiveMaxPool2d(3)]
+
+
+@pytest.mark.parametrize("module", POOLS)
+def test_pooling_explains_the_whole_change(module):
     x = torch.randn(5, 2, 8, 8, generator=torch.Generator().manual_seed(0))
     y = module(x)
     upstream = torch.randn(y.shape, generator=torch.Generator().manual_seed(1))
@@ -79,11 +76,23 @@ def test_pooling_gives_the_change_of_the_maximum_to_one_winner(module):
     explained = (slope * (x - x[-1:])).sum((1, 2, 3))
     wanted = (upstream * (y - y[-1:])).sum((1, 2, 3))
     assert torch.allclose(explained, wanted, atol=1e-4)
-    assert wanted[:-1].abs().min() > 1
-    (slope,) = backward(deeplift.pool, module, x, upstream=torch.ones_like(y))
-    assert slope.min() >= 0
-    # An upstream of one can reach a position from every window that covers it.
-    assert slope.max() <= 9
+    assert wanted[:-1].abs().min() > 0.1
+
+
+def test_pooling_gives_the_change_to_one_winner():
+    x = torch.randn(4, 1, 7, 7, generator=torch.Generator().manual_seed(0))
+    (slope,) = backward(deeplift.pool, nn.MaxPool2d(3, 2), x, upstream=torch.ones(4, 1, 3, 3))
+    wanted = torch.zeros(3, 7, 7)
+    for image in range(3):
+        for top in (0, 2, 4):
+            for left in (0, 2, 4):
+                window = slice(top, top + 3), slice(left, left + 3)
+                mine, base = x[image, 0][window], x[-1, 0][window]
+                winner = (mine if mine.max() >= base.max() else base).argmax()
+                place = top + int(winner) // 3, left + int(winner) % 3
+                moved = mine.max() - base.max()
+                wanted[image][place] += moved / (x[image, 0][place] - x[-1, 0][place])
+    assert torch.allclose(slope[:-1, 0], wanted, atol=1e-5)
 
 
 def test_pooling_of_what_does_not_change():
@@ -109,7 +118,7 @@ def test_a_product_explains_the_whole_change(shape):
     [
         (lrp.plus, nn.Conv2d(2, 3, 3, padding=1)),
         (lrp.plus, nn.Conv2d(2, 4, 3, 2, groups=2, bias=False)),
-        (lrp.plus, nn.Conv2d(2, 3, 3, padding=1, padding_mode="reflect")),
+        (lrp.plus, nn.Conv2d(2, 3, 2, dilation=2)),
         (lrp.average, nn.AvgPool2d(3, 1, 1)),
         (lrp.average, nn.AdaptiveAvgPool2d(2)),
         (lrp.average, Mean((2, 3), keepdim=True)),

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from attrcheck.models import WEIGHTS
 from attrcheck.models._weights import (
-    WEIGHTS,
     WeightsError,
     load_weights,
     read_about,

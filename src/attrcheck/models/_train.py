@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attrcheck.datasets import Dataset, DatasetError, dataset
-from attrcheck.models import model
-from attrcheck.models._weights import CHECKPOINTS, WEIGHTS, save_weights
+from attrcheck.models import WEIGHTS, model
+from attrcheck.models._weights import CHECKPOINTS, save_weights
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from torch import nn
 import attrcheck
 from attrcheck import loading
 from attrcheck.datasets import DatasetError
-from attrcheck.loading import ModelError, load
+from attrcheck.loading import ModelError, check, load
 from attrcheck.seeds import derive
 
 
@@ -103,12 +103,12 @@ def test_a_batch_is_that_part_of_everything(tiny):
 )
 def test_a_model_that_is_no_classifier_of_the_dataset_is_refused(load_answer, answer, words):
     with pytest.raises(ModelError, match=words) as caught:
-        load_answer(answer)
+        check(load_answer(answer))
     assert "model 'odd' on dataset 'tiny'" in str(caught.value)
 
 
 def test_a_single_image_is_enough_to_check_a_model(tiny):
-    assert len(load("tiny", "linear", 1, "cpu").images) == 1
+    check(load("tiny", "linear", 1, "cpu"))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from attrcheck.attribution import MethodError, attribute
 from attrcheck.cases import Case
 from attrcheck.fingerprint import digest, of_code
-from attrcheck.loading import Setup, load
+from attrcheck.loading import Setup, check, load
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
 from attrcheck.outcomes import outcome
@@ -34,6 +34,7 @@ def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -
     torch.set_num_threads(settings.threads)
     store.open()
     bench = Bench(case, settings, store)
+    accuracy = float(bench.intact["correct"].mean())
     counts = resample(len(bench.setup.images), settings.seed, case.pair)
     outcomes = {}
     for name in settings.methods:
@@ -47,7 +48,7 @@ def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -
         case=case.id,
         higher_is_better=bench.protocol.higher_is_better,
         images=len(bench.setup.images),
-        accuracy=float(bench.intact["correct"].mean()),
+        accuracy=accuracy,
         outcomes=outcomes,
         problems=list(store.problems),
     )
@@ -78,6 +79,8 @@ class Bench:
         setup = self.setup
 
         def observe(part: slice) -> Rows:
+            if part.start == 0:
+                check(setup)
             return outcome(setup.network, setup.images[part], setup.labels[part])
 
         key = f"shared/{self.case.pair}/intact"

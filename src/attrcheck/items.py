@@ -12,10 +12,9 @@ import torch
 
 from attrcheck import options
 from attrcheck.cases import Case, table
-from attrcheck.checks import check as checks
+from attrcheck.checking import run_check
 from attrcheck.engine import run_case
 from attrcheck.errors import AttrcheckError
-from attrcheck.loading import load
 from attrcheck.methods import method as methods
 from attrcheck.progress import Live
 from attrcheck.results import CaseResult
@@ -72,29 +71,17 @@ class CheckItem:
     def run(self) -> None:
         """Run the check and send its verdict; skip where the method is not applicable."""
         settings = resolve(self.config, self.worker)
-        torch.set_num_threads(settings.threads)
+        store = Store(settings.store, settings.run, settings.fresh)
         try:
-            setup = load(self.case.dataset, self.case.model, settings.images, settings.device)
-            subject = methods.get(self.method)
-            reason = subject.applies(setup.network)
-            verdict = None if reason else checks.get(self.check).run(subject, setup)
+            result = run_check(self.check, self.method, self.case, settings, store)
         except AttrcheckError as error:
             pytest.fail(f"{self.check} of {self.method}: {error}", pytrace=False)
-        status = "not_applicable" if verdict is None else "passed" if verdict.passed else "failed"
-        result = {
-            "check": self.check,
-            "method": self.method,
-            "on": setup.pair,
-            "status": status,
-            "figures": verdict.figures if verdict else {},
-            "reason": verdict.reason if verdict else reason,
-        }
         self.send(_payload(f"{self.check}-{self.method}", "check", settings, result))
-        if verdict is None:
-            pytest.skip(f"{self.method} is not applicable to {setup.pair}: {reason}")
-        if not verdict.passed:
-            load.cache_clear()  # the method may have spoilt the model for the next item
-            pytest.fail(f"{self.check}: {self.method} on {setup.pair}: {verdict.reason}", False)
+        told = f"{self.check} of {self.method} on {self.case.pair}: {result['reason']}"
+        if result["status"] == "not_applicable":
+            pytest.skip(told)
+        if result["status"] == "failed":
+            pytest.fail(told, pytrace=False)
 
 
 def broken(result: CaseResult) -> list[str]:

@@ -75,7 +75,6 @@ def load(dataset: str, model: str, images: int | None, device: str) -> Setup:
         load_weights(network, dataset, model)
     network = network.eval().to(device)
     inputs = data.normalise(data.images.to(device))
-    _check(network, inputs, data, model)
     state = (part for item in network.state_dict().items() for part in item)
     return Setup(
         dataset=data,
@@ -100,14 +99,17 @@ def _load_dataset(name: str) -> Dataset:
     return datasets.get(name).load()
 
 
-def _check(network: nn.Module, inputs: Tensor, data: Dataset, model: str) -> None:
+def check(setup: Setup) -> None:
+    """Raise ModelError unless the network maps images to finite logits of the dataset's classes."""
+    images, data = setup.images[:2], setup.dataset
     with torch.inference_mode():
-        output = network(inputs[:2])
+        output = setup.network(images)
     shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
-    if shape != [len(inputs[:2]), data.classes]:
+    where = f"model {setup.model!r} on dataset {data.name!r}"
+    if shape != [len(images), data.classes]:
         raise ModelError(
-            f"model {model!r} on dataset {data.name!r}: the output must be logits "
-            f"[{len(inputs[:2])}, {data.classes}], one row an image, but is {shape}"
+            f"{where}: the output must be logits [{len(images)}, {data.classes}], one row an "
+            f"image, but is {shape}"
         )
     if not output.isfinite().all():
-        raise ModelError(f"model {model!r} on dataset {data.name!r}: logits are not finite")
+        raise ModelError(f"{where}: logits are not finite")

@@ -3,6 +3,7 @@
     records/<case>/         <method>-<fingerprint>.safetensors: rows of one method in one case
     maps/<dataset>-<model>/ <method>-<fingerprint>.safetensors: its maps, for all protocols
     shared/<dataset>-<model>/ <key>-<fingerprint>.safetensors: rows that need no map
+    checks/<check>/         <method>-<fingerprint>.safetensors: the verdict, without rows
     locks/, aside/          who is computing what; files that could not be read
 
 The fingerprint covers all that an entry depends on: when something changed, nothing is found

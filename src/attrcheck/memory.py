@@ -1,0 +1,86 @@
+"""How many samples go through a model at once: as many as is quick, and fit into the budget.
+
+Methods that look at an image many times (steps, noisy copies, masks) take their inner batches from
+here. The quick size is fixed per kind of device, so that results do not depend on what is free;
+the budget only bites where a model is large.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+QUICK_ELEMENTS = {"cpu": 64 * 3 * 32 * 32, "cuda": 64 * 3 * 224 * 224, "mps": 16 * 3 * 224 * 224}
+"""Input elements of one inner batch: more gains nothing, and on a CPU falls out of the cache."""
+
+_BUDGET: ContextVar[int | None] = ContextVar("attrcheck_budget", default=None)
+_COSTS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()
+
+
+@contextmanager
+def limited_to(budget: int | None) -> Iterator[None]:
+    """Within this block inner batches keep to so many bytes; None: to half of what is free."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def free(device: torch.device) -> int:
+    """Bytes that nobody uses on a device."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def samples_at_once(model: nn.Module, images: Tensor) -> int:
+    """How many samples of this size to pass through the model at once, forward and backward."""
+    quick = max(1, QUICK_ELEMENTS[images.device.type] // images[0].numel())
+    budget = _BUDGET.get()
+    if budget is None:
+        budget = free(images.device) // 2
+    return max(1, min(quick, budget // bytes_per_sample(model, images)))
+
+
+def bytes_per_sample(model: nn.Module, images: Tensor) -> int:
+    """What one sample keeps for the backward pass, doubled for what comes and goes meanwhile."""
+    known = _COSTS.setdefault(model, {})
+    shape = images.shape[1:]
+    if shape not in known:
+        kept: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            if not isinstance(tensor, nn.Parameter):
+                kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            output = model(torch.zeros_like(images[:1]).requires_grad_())
+        known[shape] = 2 * (sum(kept.values()) + output.nbytes)
+    return known[shape]
+
+
+def in_batches(
+    work: Callable[[slice], Tensor], samples: int, model: nn.Module, images: Tensor
+) -> Iterator[Tensor]:
+    """`work` on one slice of `samples` after another; halves the slices when memory runs out."""
+    size = samples_at_once(model, images)
+    start = 0
+    while start < samples:
+        part = slice(start, min(start + size, samples))
+        try:
+            result = work(part)
+        except torch.OutOfMemoryError:
+            if size == 1:
+                raise
+            size = max(1, size // 2)
+            continue
+        yield result
+        start = part.stop

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from attrcheck.items import CaseItem, CheckItem, Worker
     from attrcheck.progress import Painter
 
+VERDICT = "attrcheck::"
+"""How the node ids of verdicts on the whole run begin."""
 PAYLOAD = pytest.StashKey[str]()
 
 
@@ -160,10 +162,9 @@ class Controller:
     def _expect(self, ids: list[str]) -> None:
         self.session.expect(ids)
         if self.session.expected and self.painter is None and self.live:
-            from attrcheck.progress import Painter
+            from attrcheck.progress import start
 
-            self.painter = Painter(self.config.get_terminal_writer(), self.live)
-            self.painter.start()
+            self.painter = start(self.config.get_terminal_writer(), self.live)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -178,6 +179,7 @@ class Controller:
         """Fuse, judge and report; each verdict on the run is logged like a test of its own."""
         if self.painter is not None:
             self.painter.stop()
+            self.painter = None
         if not self.session.expected or self.config.getoption("collectonly"):
             return
         from attrcheck.closing import conclude, publish
@@ -193,6 +195,13 @@ class Controller:
             self.config.hook.pytest_runtest_logreport(report=_report(verdict))
         if session.exitstatus == pytest.ExitCode.OK and not all(v.passed for v in verdicts):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Count a verdict on the run, but leave pytest's finished line of dots alone."""
+        if report.nodeid.startswith(VERDICT):
+            return report.outcome, "", report.outcome.upper()
+        return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the leaderboard."""
@@ -225,7 +234,7 @@ def _sender(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 def _report(verdict: Verdict) -> pytest.TestReport:
     return pytest.TestReport(
-        nodeid=f"attrcheck::{verdict.name}",
+        nodeid=f"{VERDICT}{verdict.name}",
         location=("attrcheck", None, verdict.name),
         keywords={},
         outcome="passed" if verdict.passed else "failed",

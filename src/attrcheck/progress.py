@@ -10,7 +10,7 @@ import os
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 
 class Live:
@@ -29,10 +29,11 @@ class Live:
 class Painter(threading.Thread):
     """The controller's side: repaints the line twice a second until told to stop."""
 
-    def __init__(self, writer: Any, folder: str) -> None:
+    def __init__(self, writer: Any, terminal: TextIO, folder: str) -> None:
         super().__init__(name="attrcheck-progress", daemon=True)
         self._folder = Path(folder)
         self._writer = writer
+        self._terminal = terminal
         self._lock = threading.Lock()
         self._over = threading.Event()
 
@@ -49,7 +50,9 @@ class Painter(threading.Thread):
     def stop(self) -> None:
         """Wipe, and leave nothing behind."""
         self._over.set()
+        self.join()
         self.wipe()
+        self._terminal.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _paint(self) -> None:
@@ -62,6 +65,19 @@ class Painter(threading.Thread):
                 self._emit(f"\x1b[K\x1b[2m{shown}\x1b[0m\x1b[{len(shown)}D")
 
     def _emit(self, codes: str) -> None:
-        # Past the writer's own line keeping: pytest must not know that anything stands there.
-        self._writer._file.write(codes)
-        self._writer._file.flush()
+        self._terminal.write(codes)
+        self._terminal.flush()
+
+
+def start(writer: Any, folder: str) -> Painter | None:
+    """Begin to paint, if the process has a terminal of its own.
+
+    Not through the writer's file: while a test runs, pytest captures what goes there.
+    """
+    try:
+        terminal = open(os.ctermid(), "w")  # noqa: SIM115  (closed by the painter)
+    except (OSError, AttributeError):  # no terminal; a system without ctermid
+        return None
+    painter = Painter(writer, terminal, folder)
+    painter.start()
+    return painter

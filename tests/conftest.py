@@ -93,7 +93,7 @@ class Tiny:
     """Dataset `tiny`, model `linear`, methods `gradient` and `brightness`, and a store."""
 
     folder: Path
-    methods: tuple[str, ...] = ("brightness", "gradient")
+    methods: tuple[str, ...] = ("brightness", "slope")
     dataset = staticmethod(tiny_dataset)
     network = staticmethod(tiny_network)
 
@@ -114,6 +114,7 @@ class Tiny:
             run="this-run",
             device="cpu",
             threads=1,
+            memory=None,
         )
         return replace(plain, **changes)
 
@@ -143,7 +144,7 @@ def tiny(registries, loaded, tmp_path):
     """A world of its own: a dataset, a model, two methods, a store; see `Tiny`."""
     attrcheck.dataset("tiny")(tiny_dataset)
     attrcheck.model("linear", datasets="tiny*")(tiny_network)
-    attrcheck.method("gradient")(gradient)
+    attrcheck.method("slope")(gradient)
     attrcheck.method("brightness")(brightness)
     return Tiny(tmp_path / "store")
 

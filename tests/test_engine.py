@@ -54,7 +54,7 @@ def test_a_case_judges_every_method(tiny):
     assert result.case == "tiny-linear-morf"
     assert result.higher_is_better is False
     assert result.images == 8
-    assert list(result.outcomes) == ["brightness", "gradient"]
+    assert list(result.outcomes) == ["brightness", "slope"]
     for outcome in result.outcomes.values():
         assert outcome.status == "ok"
         assert 0 <= outcome.low <= outcome.score <= outcome.high <= 1
@@ -72,17 +72,17 @@ def test_accuracy_is_that_of_the_model_on_the_images(tiny):
 
 
 def test_the_better_method_has_the_better_score(tiny):
-    """For a linear model gradient times input is the exact share of each pixel."""
+    """For a linear model slope times input is the exact share of each pixel."""
     found = scores(tiny.run("tiny-linear-morf"))
-    assert found["gradient"] <= found["brightness"]
+    assert found["slope"] <= found["brightness"]
     found = scores(tiny.run("tiny-linear-lerf"))
-    assert found["gradient"] >= found["brightness"]
+    assert found["slope"] >= found["brightness"]
 
 
 def test_progress_names_case_and_method(tiny):
     said = []
     run_case(Case.of("tiny-linear-morf"), tiny.settings(), Store(tiny.folder), said.append)
-    assert said == ["tiny-linear-morf brightness", "tiny-linear-morf gradient"]
+    assert said == ["tiny-linear-morf brightness", "tiny-linear-morf slope"]
 
 
 def test_the_same_settings_give_the_same_result_to_the_bit(tiny, tmp_path, loaded):
@@ -117,18 +117,18 @@ def test_a_new_method_costs_only_its_own_passes(tiny, passes):
     second = tiny.run()
     assert calls == [8]
     # `uneven` makes no pass: what is left are the steps between the two that all methods share.
-    assert passes == [8] * 19
+    assert passes == [8] * 9
     assert len(both) > 2 * len(passes)
-    assert same(first, tiny.run(methods=("brightness", "gradient")))
-    assert second.outcomes["gradient"].score == first.outcomes["gradient"].score
+    assert same(first, tiny.run(methods=("brightness", "slope")))
+    assert second.outcomes["slope"].score == first.outcomes["slope"].score
 
 
 def test_who_else_takes_part_does_not_matter(tiny, tmp_path):
-    alone = tiny.run(methods=("gradient",), store=tmp_path / "alone")
-    together = tiny.run(methods=("gradient", "brightness"), store=tmp_path / "together")
-    assert scores(alone)["gradient"] == scores(together)["gradient"]
+    alone = tiny.run(methods=("slope",), store=tmp_path / "alone")
+    together = tiny.run(methods=("slope", "brightness"), store=tmp_path / "together")
+    assert scores(alone)["slope"] == scores(together)["slope"]
     np.testing.assert_array_equal(
-        alone.outcomes["gradient"].replicates, together.outcomes["gradient"].replicates
+        alone.outcomes["slope"].replicates, together.outcomes["slope"].replicates
     )
 
 
@@ -139,7 +139,7 @@ def test_protocols_share_maps_and_what_needs_no_map(tiny, passes):
     passes.clear()
     tiny.run("tiny-linear-lerf", methods=("counted",))
     assert calls == [8]
-    assert passes == [8] * 19
+    assert passes == [8] * 9
 
 
 def test_fresh_computes_anew_but_only_once_a_run(tiny):
@@ -167,18 +167,18 @@ def test_another_seed_or_number_of_images_is_another_record(tiny, change):
 
 
 def explode(model, images, targets):
-    raise ValueError("no gradient here")
+    raise ValueError("no slope here")
 
 
 def test_a_method_that_raises_fails_alone(tiny, tmp_path):
     expected = tiny.run(store=tmp_path / "good")
-    tiny.methods = ("brightness", "explode", "gradient")
+    tiny.methods = ("brightness", "explode", "slope")
     attrcheck.method("explode")(explode)
     result = tiny.run()
-    assert statuses(result) == {"brightness": "ok", "explode": "error", "gradient": "ok"}
+    assert statuses(result) == {"brightness": "ok", "explode": "error", "slope": "ok"}
     failed = result.outcomes["explode"]
     assert "method 'explode' on tiny-linear raised ValueError" in failed.reason
-    assert "no gradient here" in failed.reason
+    assert "no slope here" in failed.reason
     assert failed.score is None
     assert len(failed.replicates) == 0
     result.outcomes.pop("explode")
@@ -246,7 +246,7 @@ def test_a_method_that_does_not_apply_is_no_failure(tiny):
     assert result.outcomes["away"].status == "not_applicable"
     assert result.outcomes["away"].reason == reason
     assert calls == []
-    assert statuses(result)["gradient"] == "ok"
+    assert statuses(result)["slope"] == "ok"
 
 
 def test_applies_is_asked_about_the_prepared_network(tiny):
@@ -259,7 +259,7 @@ def test_applies_is_asked_about_the_prepared_network(tiny):
 def test_a_method_whose_applies_raises_fails_alone(tiny):
     tiny.add("curious", uneven, applies=lambda model: model.no_such_layer)
     result = tiny.run()
-    assert statuses(result) == {"brightness": "ok", "gradient": "ok", "curious": "error"}
+    assert statuses(result) == {"brightness": "ok", "slope": "ok", "curious": "error"}
     assert "curious" in result.outcomes["curious"].reason
 
 
@@ -319,7 +319,7 @@ def test_a_batch_never_sees_another(tiny, monkeypatch):
     result = tiny.run()
     setup = tiny.setup
     right = (setup.network(setup.images).argmax(1) == setup.labels).double().mean().item()
-    assert result.outcomes["gradient"].curve[1][0] == right
+    assert result.outcomes["slope"].curve[1][0] == right
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ class Odd(Protocol):
 @pytest.mark.parametrize("answer", [float("nan"), float("inf")])
 def test_a_score_that_is_not_defined_is_absent_and_said_so(tiny, answer):
     attrcheck.protocol("odd")(lambda: Odd(answer))
-    outcome = tiny.run("tiny-linear-odd").outcomes["gradient"]
+    outcome = tiny.run("tiny-linear-odd").outcomes["slope"]
     assert outcome.status == "undefined"
     assert outcome.reason
     assert outcome.score is None
@@ -354,7 +354,7 @@ def test_a_score_that_is_not_defined_is_absent_and_said_so(tiny, answer):
 
 def test_a_protocol_of_ones_own_needs_no_shared_rows_and_no_curve(tiny):
     attrcheck.protocol("odd")(lambda: Odd(0.5))
-    outcome = tiny.run("tiny-linear-odd").outcomes["gradient"]
+    outcome = tiny.run("tiny-linear-odd").outcomes["slope"]
     assert (outcome.status, outcome.score, outcome.low, outcome.high) == ("ok", 0.5, 0.5, 0.5)
     assert outcome.curve is None
 
@@ -365,7 +365,7 @@ def test_other_settings_of_a_protocol_are_other_records(tiny):
     tiny.run("tiny-linear-odd")
     tiny.run("tiny-linear-odd")
     records = tiny.folder / "records" / "tiny-linear-odd"
-    assert len(list(records.glob("gradient-*"))) == 2
+    assert len(list(records.glob("slope-*"))) == 2
 
 
 def test_a_store_that_cannot_be_used_stops_the_case_at_once(tiny, tmp_path, passes):
@@ -391,7 +391,7 @@ def test_a_store_that_fails_later_costs_no_result(tiny, monkeypatch, tmp_path):
 
 def test_a_damaged_record_is_computed_again(tiny):
     first = tiny.run()
-    [path] = tiny.folder.glob("records/tiny-linear-morf/gradient-*")
+    [path] = tiny.folder.glob("records/tiny-linear-morf/slope-*")
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.warns(UserWarning, match="gradient"):
+    with pytest.warns(UserWarning, match="slope"):
         assert same(tiny.run(), first)

@@ -1,4 +1,7 @@
-"""torchvision is imported where it is healthy, cured where it is not, asked for where missing."""
+"""torchvision is imported where it is healthy, cured where it is not, asked for where missing.
+
+And so is timm, which imports it.
+"""
 
 import subprocess
 import sys
@@ -66,6 +69,28 @@ def test_an_earlier_failure_does_no_harm(tmp_path):
 def test_other_troubles_are_told_as_they_are(tmp_path, package, message):
     done = run(tmp_path, package, "import attrcheck.vision")
     assert done.returncode == 1
+    assert message in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("package", [HEALTHY, BROKEN])
+def test_timm_finds_a_torchvision_that_can_be_imported(tmp_path, package):
+    (tmp_path / "timm.py").write_text("import torchvision\nhealthy = torchvision.healthy\n")
+    code = "from attrcheck.vision import timm\nprint(timm.healthy, sys.reads)"
+    done = run(tmp_path, package, code)
+    assert done.stdout.split() == [str(package is HEALTHY), "1" if package is HEALTHY else "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("timm", "VisionError: timm is not installed; run `pip install attrcheck[vision]`"),
+        ("other", "ImportError: cannot import name 'other' from 'attrcheck.vision'"),
+    ],
+)
+def test_timm_is_missed_only_where_it_is_asked_for(tmp_path, name, message):
+    code = "sys.modules['timm'] = None\nimport attrcheck.vision\nprint('fine', flush=True)\n"
+    done = run(tmp_path, HEALTHY, code + f"from attrcheck.vision import {name}")
+    assert done.stdout.split() == ["fine"]
     assert message in done.stderr.splitlines()[-1]
 
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.methods import Method
 from attrcheck.models import WEIGHTS
 from attrcheck.options import KINDS
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
 
+if TYPE_CHECKING:
+    from torch import nn
+
+FAMILIES = (
+    *("gradient", "propagation", "cam", "perturbation", "transformer", "self-explaining", "own"),
+    "dummy",
+)
+"""Of methods, in the order of their list."""
 LISTED: dict[str, Registry[Any]] = {**KINDS, "removals": removal}
 
 
@@ -27,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     lister = commands.add_parser("list", help="print what is registered, one line each")
     lister.add_argument("kind", choices=list(LISTED))
+    lister.add_argument("--markdown", action="store_true", help="as a table for a README")
     lister.set_defaults(run=list_kind)
 
     trainer = commands.add_parser("train", help="train the embedded models, four checkpoints each")
@@ -46,10 +57,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def list_kind(chosen: argparse.Namespace) -> None:
-    """Print the names of a kind, with the first line of what each says of itself."""
+    """Print the names of a kind, with what is known of each and the first line of its docstring."""
     registry = LISTED[chosen.kind]
-    rows = [[name, _summary(registry.get(name))] for name in registry]
-    print(tabulate(rows, [chosen.kind[:-1], "what it is"], "simple"))
+    things = [registry.get(name) for name in registry]
+    if chosen.kind == "methods":
+        things.sort(key=lambda method: (_place(method.family), method.name))
+    facts = METHOD_FACTS if chosen.kind == "methods" else {}
+    rows = [
+        [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
+    ]
+    headers = [chosen.kind[:-1], *facts, "what it is"]
+    style = "github" if chosen.markdown else "simple"
+    if chosen.markdown:
+        # A bar would end the cell; |x| stands in many a formula.
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    print(tabulate(rows, headers, style, disable_numparse=True))
 
 
 def train_all(chosen: argparse.Namespace) -> None:
@@ -63,7 +85,46 @@ def train_all(chosen: argparse.Namespace) -> None:
                 train(dataset, spec.name, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
 
 
+def passes(method: Method) -> str:
+    """What a map costs, e.g. `50 fwd + 50 bwd`."""
+    counted = zip(method.passes, ("fwd", "bwd"), strict=True)
+    return " + ".join(f"{count} {kind}" for count, kind in counted if count) or "none"
+
+
+def applies_to(method: Method) -> str:
+    """The embedded models on which a method is right, or those on which it is not, if fewer."""
+    networks = _embedded()
+    fit = [name for name, network in networks.items() if not method.applies(network)]
+    misfit = [name for name in networks if name not in fit]
+    if not misfit:
+        return "all"
+    return ", ".join(fit) if len(fit) <= len(misfit) else f"all but {', '.join(misfit)}"
+
+
+@functools.cache
+def _embedded() -> dict[str, nn.Module]:
+    """Every embedded model, prepared; weights do not matter to what applies."""
+    from attrcheck.models._prepare import prepare
+
+    data = KINDS["datasets"].get("digits").load()
+    specs = [KINDS["models"].get(name) for name in KINDS["models"]]
+    return {spec.name: prepare(spec.build(data)) for spec in specs if spec.embedded}
+
+
+METHOD_FACTS: dict[str, Callable[[Method], str]] = {
+    "family": lambda method: method.family,
+    "passes": passes,
+    "applies to": lambda method: applies_to(method),
+    "reference": lambda method: method.reference,
+}
+
+
+def _place(family: str) -> int:
+    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES)
+
+
 def _summary(registered: Any) -> str:
     """The first line of the docstring of the function behind a registered thing."""
-    functions = [value for value in vars(registered).values() if inspect.isfunction(value)]
-    return (inspect.getdoc(functions[0]) or "").partition("\n")[0] if functions else ""
+    values = (getattr(value, "func", value) for value in vars(registered).values())
+    function = next((value for value in values if inspect.isfunction(value)), None)
+    return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""

@@ -16,6 +16,7 @@ from attrcheck.attribution import MethodError, attribute
 from attrcheck.cases import Case
 from attrcheck.fingerprint import digest, of_code
 from attrcheck.loading import Setup, check, load
+from attrcheck.memory import limited_to
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
 from attrcheck.outcomes import outcome
@@ -104,12 +105,20 @@ class Bench:
 
     def maps(self, method: Method) -> Entry:
         """The method's maps, which the protocols of the pair share."""
+        if method.absolute_of:
+            base = self.maps(_find(method.absolute_of))
+            return Entry({"maps": np.abs(base.arrays["maps"])}, base.info)
         setup, seed = self.setup, self.settings.seed
         fingerprint = digest(
             setup.fingerprint, method.name, of_code(method.attribute), version("captum"), seed
         )
         key = f"maps/{self.case.pair}/{method.name}"
-        return self.store.obtain(key, fingerprint, lambda: attribute(method, setup, seed))
+
+        def compute() -> Entry:
+            with limited_to(self.settings.memory):
+                return attribute(method, setup, seed)
+
+        return self.store.obtain(key, fingerprint, compute)
 
     def record(self, method: Method) -> Entry:
         """What the protocol observed of the method's maps, and what the maps cost."""

@@ -36,7 +36,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 ALL_OPERATORS = ("==", ">=")
 
 _SPLIT = re.compile(r"([^<>=]*?)\s*([<>=!]=|[<>])\s*(.*)", re.DOTALL)
-_SUBJECT = re.compile(r"[A-Za-z0-9_.*?\[\]!-]+")
+_SUBJECT = re.compile(r"[A-Za-z0-9_.:*?\[\]!-]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 

@@ -19,8 +19,15 @@ from torch import Tensor, nn
 QUICK_ELEMENTS = {"cpu": 64 * 3 * 32 * 32, "cuda": 64 * 3 * 224 * 224, "mps": 16 * 3 * 224 * 224}
 """Input elements of one inner batch: more gains nothing, and on a CPU falls out of the cache."""
 
+ASSUMED = 2**32
+"""Bytes taken to be free on a system that does not tell."""
+EXHAUSTED = ("out of memory", "can't allocate memory", "not enough memory")
+"""What torch says of it where it raises a plain RuntimeError: on the CPU, and on Apple's GPUs."""
+
 _BUDGET: ContextVar[int | None] = ContextVar("attrcheck_budget", default=None)
-_COSTS: WeakKeyDictionary[nn.Module, dict[torch.Size, int]] = WeakKeyDictionary()
+_COSTS: WeakKeyDictionary[nn.Module, dict[tuple[torch.Size, torch.dtype], int]] = (
+    WeakKeyDictionary()
+)
 
 
 @contextmanager
@@ -37,12 +44,16 @@ def free(device: torch.device) -> int:
     """Bytes that nobody uses on a device."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError):
+        return ASSUMED
 
 
 def samples_at_once(model: nn.Module, images: Tensor) -> int:
     """How many samples of this size to pass through the model at once, forward and backward."""
-    quick = max(1, QUICK_ELEMENTS[images.device.type] // images[0].numel())
+    elements = QUICK_ELEMENTS.get(images.device.type, QUICK_ELEMENTS["cuda"])
+    quick = max(1, elements // images[0].numel())
     budget = _BUDGET.get()
     if budget is None:
         budget = free(images.device) // 2
@@ -52,19 +63,25 @@ def samples_at_once(model: nn.Module, images: Tensor) -> int:
 def bytes_per_sample(model: nn.Module, images: Tensor) -> int:
     """What one sample keeps for the backward pass, doubled for what comes and goes meanwhile."""
     known = _COSTS.setdefault(model, {})
-    shape = images.shape[1:]
-    if shape not in known:
+    key = images.shape[1:], images.dtype
+    if key not in known:
+        # A linear layer keeps a view of its weight, so it is the storage that tells.
+        owned = {_place(tensor) for tensor in (*model.parameters(), *model.buffers())}
         kept: dict[int, int] = {}
 
         def pack(tensor: Tensor) -> Tensor:
-            if not isinstance(tensor, nn.Parameter):
-                kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            if _place(tensor) not in owned:
+                kept[_place(tensor)] = tensor.untyped_storage().nbytes()
             return tensor
 
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             output = model(torch.zeros_like(images[:1]).requires_grad_())
-        known[shape] = 2 * (sum(kept.values()) + output.nbytes)
-    return known[shape]
+        known[key] = 2 * (sum(kept.values()) + output.nbytes)
+    return known[key]
+
+
+def _place(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
 
 
 def in_batches(
@@ -77,10 +94,16 @@ def in_batches(
         part = slice(start, min(start + size, samples))
         try:
             result = work(part)
-        except torch.OutOfMemoryError:
-            if size == 1:
+        except (RuntimeError, MemoryError) as error:
+            if size == 1 or not _exhausted(error):
                 raise
             size = max(1, size // 2)
             continue
         yield result
         start = part.stop
+
+
+def _exhausted(error: Exception) -> bool:
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
+        phrase in str(error) for phrase in EXHAUSTED
+    )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from attrcheck import gate
 from attrcheck.checks import check
 from attrcheck.datasets import dataset
 from attrcheck.errors import AttrcheckError
@@ -19,6 +18,9 @@ from attrcheck.protocols import protocol
 from attrcheck.registry import Registry
 from attrcheck.settings import PROFILES
 
+if TYPE_CHECKING:
+    from attrcheck.gate import Rule
+
 KINDS: dict[str, Registry[Any]] = {
     "datasets": dataset,
     "models": model,
@@ -26,6 +28,7 @@ KINDS: dict[str, Registry[Any]] = {
     "methods": method,
     "checks": check,
 }
+SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
@@ -63,6 +66,7 @@ OPTIONS = [
         "auto",
         metavar="NAME",
     ),
+    Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("report", "print the leaderboard, write report.json and report.md", False, "bool"),
@@ -117,6 +121,34 @@ def number(config: pytest.Config, name: str, least: int) -> int | None:
     return given
 
 
+def memory(config: pytest.Config) -> int | None:
+    """A size in bytes, or None where none is given."""
+    text = value(config, "memory")
+    if text is None:
+        return None
+    if not (size := SIZE.fullmatch(text)):
+        raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
+    return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
+
+
+def methods(config: pytest.Config) -> list[str]:
+    """The methods selected; where none are, all that the profile affords."""
+    given = value(config, "methods")
+    return method.select(given) if given else affordable(value(config, "profile"))
+
+
+def affordable(profile: str) -> list[str]:
+    """The methods that a profile runs unasked."""
+
+    def fits(name: str) -> bool:
+        try:
+            return method.get(name).affordable
+        except Exception:  # one that cannot be imported takes part, and fails alone, by name
+            return True
+
+    return [name for name in method if profile == "full" or fits(name)]
+
+
 def images(config: pytest.Config) -> int | None:
     """Images a case: the number given, else the profile's."""
     profile = value(config, "profile")
@@ -126,8 +158,10 @@ def images(config: pytest.Config) -> int | None:
     return PROFILES[profile] if given is None else given
 
 
-def rules(config: pytest.Config) -> list[gate.Rule]:
+def rules(config: pytest.Config) -> list[Rule]:
     """The gates of the run."""
+    from attrcheck import gate
+
     try:
         return [gate.parse(text) for text in value(config, "gate")]
     except gate.GateSyntaxError as error:
@@ -143,7 +177,9 @@ def check_all(config: pytest.Config) -> None:
     images(config)
     number(config, "seed", 0)
     number(config, "threads", 1)
-    rules(config)
+    memory(config)
+    if value(config, "gate"):
+        rules(config)
     if not DEVICE.fullmatch(value(config, "device")):
         raise pytest.UsageError(
             f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {value(config, 'device')}"

@@ -73,7 +73,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize("attr_case", parameters, indirect=True)
         else:
             checks = attrcheck.check.select(chosen("checks"))
-            methods = attrcheck.method.select(chosen("methods"))
+            methods = options.methods(metafunc.config)
             parameters = [
                 pytest.param((check, method, cases[0]), id=f"{check}-{method}")
                 for check in checks

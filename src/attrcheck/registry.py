@@ -3,6 +3,9 @@
 A name is known without importing what it names: a built-in by its file (`methods/saliency.py`
 registers `saliency`), an installed one by its entry point, a user's own by its decorator. So the
 plugin can list and check names in a process that never imports torch.
+
+A name with a prefix, `captum:Lime`, is not listed: what has the prefix makes it when it is asked
+for, and before that only the prefix is checked.
 """
 
 from __future__ import annotations
@@ -13,13 +16,14 @@ import importlib
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from attrcheck.errors import AttrcheckError
 
 NAME = re.compile(r"[a-z][a-z0-9_.]*")
+PREFIXED = re.compile(rf"(?P<prefix>{NAME.pattern}):(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,11 +37,19 @@ class Registry(Generic[T]):
     """All things of one kind by name; calling it with a name decorates a new one.
 
     `wrap(name, function, **settings)` makes the registered thing from the decorated function.
+    `prefixes` names, for each prefix, a module whose `resolve(name)` gives the thing behind it.
     """
 
-    def __init__(self, kind: str, wrap: Callable[..., T], package: str) -> None:
+    def __init__(
+        self,
+        kind: str,
+        wrap: Callable[..., T],
+        package: str,
+        prefixes: Mapping[str, str] | None = None,
+    ) -> None:
         self.kind = kind
         self.package = package
+        self.prefixes = dict(prefixes or {})
         self._wrap = wrap
         self._entries: dict[str, T] = {}
 
@@ -62,10 +74,13 @@ class Registry(Generic[T]):
         return iter(sorted({*self._entries, *self._declared}))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in self._declared
+        return name in self._entries or name in self._declared or self._prefix(name) is not None
 
     def get(self, name: str) -> T:
         """The thing called `name`, imported if need be."""
+        if (prefix := self._prefix(name)) is not None:
+            resolve = importlib.import_module(self.prefixes[prefix]).resolve
+            return cast(T, resolve(name.partition(":")[2]))
         if name not in self._entries:
             if name not in self._declared:
                 raise RegistryError(self._unknown(name))
@@ -79,7 +94,9 @@ class Registry(Generic[T]):
     def select(self, patterns: str) -> list[str]:
         """Names that match comma-separated globs, `!glob` excluding; every glob must match one."""
         wanted = [part.strip() for part in patterns.split(",") if part.strip()]
-        names = list(self)
+        # Only what is asked for literally is there with its prefix; no glob of others finds it.
+        literal = dict.fromkeys(part for part in wanted if self._prefix(part) is not None)
+        names = [*self, *literal]
         for part in wanted:
             if not fnmatch.filter(names, part.removeprefix("!")):
                 raise RegistryError(self._unknown(part.removeprefix("!")))
@@ -97,7 +114,18 @@ class Registry(Generic[T]):
                 "(a hyphen joins the parts of a case id)"
             )
 
+    def _prefix(self, name: object) -> str | None:
+        """The prefix of a name that has a known one."""
+        match = PREFIXED.fullmatch(name) if isinstance(name, str) else None
+        return match["prefix"] if match and match["prefix"] in self.prefixes else None
+
     def _unknown(self, name: str) -> str:
+        prefix, colon, _ = name.partition(":")
+        if colon and prefix in self.prefixes:
+            return f"{name!r}: behind {prefix}: stands the name of one class, and no glob"
+        if colon:
+            known = ", ".join(f"{prefix}:" for prefix in self.prefixes) or "none"
+            return f"no {self.kind} is called {name!r}; prefixes are: {known}"
         close = difflib.get_close_matches(name, list(self), n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {self._list()}"
         return f"no {self.kind} is called {name!r}; {hint}"

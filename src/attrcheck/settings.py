@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-PROFILES: dict[str, int | None] = {"smoke": 16, "default": 128, "full": None}
+PROFILES: dict[str, int | None] = {"smoke": 16, "default": 100, "full": None}
 """Images a case by profile; None takes all."""
 
 
@@ -23,6 +23,8 @@ class Settings:
     run: str
     device: str
     threads: int
+    memory: int | None
+    """Bytes that a method's inner batches may take; None: half of what is free."""
 
 
 def cores() -> int:

@@ -74,7 +74,8 @@ class Store:
 
     def obtain(self, key: str, fingerprint: str, compute: Callable[[], Entry]) -> Entry:
         """The entry under this key, read from disk or computed and written, by one worker only."""
-        path = self.folder / f"{key}-{fingerprint}.safetensors"
+        # A colon, as in captum:Lime, is not allowed in file names everywhere.
+        path = self.folder / f"{key.replace(':', '+')}-{fingerprint}.safetensors"
         if (entry := self._read(path, key, fingerprint)) is not None:
             return entry
         with self._lock(path):

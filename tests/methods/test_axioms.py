@@ -214,12 +214,12 @@ def test_lrp_equals_zennit_on_a_plain_stack(weights):
 
 def test_grad_cam_by_hand():
     torch.manual_seed(0)
-    layers = [nn.Conv2d(3, 5, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    network = nn.Sequential(*layers, nn.Linear(5, 4)).eval()
+    layers = [nn.Conv2d(3, 5, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(5 * 8 * 8, 4)]
+    network = nn.Sequential(*layers).eval()
     images, targets = smooth_images(6, 16), torch.tensor([0, 1, 2, 3, 0, 1])
-    # Behind a global mean over 8 x 8, every pixel of map k has gradient w_k / 64.
-    weights = network[4].weight[targets] / 64
-    cam = (weights[:, :, None, None] * network[1](network[0](images))).sum(1).clamp(min=0)
+    # The gradient of a logit at the last stage is its row of the linear layer's weights.
+    weights = network[3].weight[targets].view(6, 5, 8, 8).mean((2, 3), keepdim=True)
+    cam = (weights * network[1](network[0](images))).sum(1).clamp(min=0)
     large = nn.functional.interpolate(cam[:, None], (16, 16), mode="bilinear")[:, 0]
     model = prepare(network)
     wanted = large * attribute("guided_backprop", model, images, targets)
@@ -291,6 +291,7 @@ def test_gradient_methods_apply_to_what_cannot_be_traced(name):
     [
         (torch.exp, nn.ReLU(), dict.fromkeys(RULED, "no rule for exp()")),
         (lambda x: 1 / x, nn.ReLU(), dict.fromkeys(RULED, "no rule for truediv()")),
+        (lambda x: x - x.tanh(), nn.ReLU(), {"lrp": "no rule for sub()", "deeplift": "sub()"}),
         (lambda x: x / 2 + 1, nn.ReLU(), dict.fromkeys(RULED)),
         (nn.GroupNorm(1, 3), nn.ReLU(), {"deeplift": "no rule for GroupNorm (at operation)"}),
         (nn.GroupNorm(1, 3), nn.ReLU(), {"lrp": "no rule for GroupNorm", "deconvolution": None}),

@@ -7,7 +7,7 @@ from attrcheck.models import model
 from attrcheck.models._train import accuracy
 from attrcheck.models._weights import CHECKPOINTS, load_weights, read_about, weights_path
 
-FAMILIES = ["resnet", "vgg", "inception", "efficientnet", "densenet"]
+FAMILIES = ["resnet", "vgg", "inception", "efficientnet", "densenet", "vit", "bcos", "bagnet"]
 DATASETS = ["digits", "shapes"]
 
 

@@ -3,6 +3,7 @@ import copy
 import pytest
 import torch
 from torch import fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
 
 from attrcheck.models._graph import Add, Concat, Mean, Multiply, last_stage
@@ -123,11 +124,28 @@ def test_the_last_stage(family, kind):
 
 def test_the_last_stage_depends_on_the_image_size_and_may_not_exist():
     layers = [nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.Conv2d(4, 4, 3, 2), nn.AdaptiveAvgPool2d(1)]
-    prepared = prepare(nn.Sequential(*layers))
+    prepared = prepare(nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2)))
     assert last_stage(prepared, torch.zeros(1, 3, 15, 15)) == "_2"
     assert last_stage(prepared, torch.zeros(1, 3, 7, 7)) == "_1"
     mlp = prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)))
     assert last_stage(mlp, torch.zeros(1, 3, 2, 2)) is None
+
+
+def test_a_convolution_that_classifies_is_no_stage_if_there_is_another():
+    images = torch.zeros(1, 3, 8, 8)
+    head = [nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    assert last_stage(prepare(nn.Sequential(nn.Conv2d(3, 3, 3), nn.ReLU(), *head)), images) == "_1"
+    assert last_stage(prepare(nn.Sequential(*head)), images) == "_0"
+    # Behind a pooling of windows the map is not what decides.
+    windows = [nn.Conv2d(3, 3, 3), nn.Conv2d(3, 2, 1), nn.AvgPool2d(2), nn.Flatten()]
+    assert last_stage(prepare(nn.Sequential(*windows)), images) == "_1"
+    for family, size in (("bcos", (64, 8, 8)), ("bagnet", (128, 8, 8))):
+        model = prepare(random_family(family))
+        name = last_stage(model, torch.zeros(1, 3, 32, 32))
+        shapes = ShapeProp(model)
+        shapes.propagate(torch.zeros(1, 3, 32, 32))
+        node = next(node for node in model.graph.nodes if node.name == name)
+        assert node.meta["tensor_meta"].shape[1:] == size
 
 
 class KitchenSink(nn.Module):
@@ -147,11 +165,12 @@ class KitchenSink(nn.Module):
         y = self.drop(F.relu6(self.conv2(x), inplace=True))
         y = self.relu(y - 0.5)
         y = torch.sigmoid(F.adaptive_avg_pool2d(y, 1)).expand_as(x) * x
-        y = torch.mul(y, F.leaky_relu(y, 0.2)) + x.tanh()
+        y = torch.mul(y, F.leaky_relu(y - 0.3, 0.2)) + x.tanh()
         y = F.hardswish(y) * self.scale / 2 + 1
         z = F.elu(torch.add(y, x), alpha=0.5)
         y = torch.cat([F.max_pool2d(y, 2), F.avg_pool2d(z, 2)], dim=1).unsqueeze(0).squeeze(0)
-        y = torch.concat((y.mean([2, 3]), F.gelu(y).mean((-2, -1), keepdim=True).flatten(1)), 1)
+        z = F.gelu(y).mean((-2, -1), keepdim=True).squeeze(3).squeeze(2)
+        y = torch.concat((y.mean([2, 3]), z), 1)
         y = F.dropout(y, 0.5, self.training)
         return self.head(self.same(y.view(y.size(0), y.size(1) * 1)))
 
@@ -164,12 +183,13 @@ def test_hidden_operations_become_modules():
     assert kinds(prepared) == [
         *(nn.Conv2d, nn.ReLU, nn.Conv2d, nn.ReLU6, nn.ReLU, nn.AdaptiveAvgPool2d, nn.Sigmoid),
         *(Multiply, nn.LeakyReLU, Multiply, nn.Tanh, Add, nn.Hardswish, Add, nn.ELU),
-        *(nn.MaxPool2d, nn.AvgPool2d, Concat, Mean, nn.GELU, Mean, Concat, nn.Linear),
+        *(nn.MaxPool2d, nn.AvgPool2d, Concat, nn.GELU, Mean, Mean, Concat, nn.Linear),
     ]
     products = [part for part in modules(prepared) if isinstance(part, Multiply)]
     assert [product.gate for product in products] == [0, None]
     plain = [node for node in prepared.graph.nodes if node.op == "call_function"]
-    assert sorted(node.target.__name__ for node in plain) == ["add", "mul", "mul", "sub", "truediv"]
+    names = sorted(node.target.__name__ for node in plain)
+    assert names == ["add", "mul", "mul", "sub", "sub", "truediv"]
     twice = prepare(prepared)
     assert kinds(twice) == kinds(prepared)
     assert_same_output(network, twice, smooth_images(3, 8))

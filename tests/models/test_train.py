@@ -1,4 +1,4 @@
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 from attrcheck.datasets import Dataset, DatasetError, digits
 from attrcheck.datasets.digits import digits as load_digits
 from attrcheck.models import _train, model
-from attrcheck.models._train import RECIPES, Recipe, accuracy, shifted, train
+from attrcheck.models._train import RECIPES, Recipe, accuracy, recipe_for, shifted, train
 from attrcheck.models._weights import CHECKPOINTS, load_weights, read_about
 
 SHORT = Recipe(epochs=2, batch=16)
@@ -65,7 +65,11 @@ def test_shifting_moves_images_within_bounds():
     assert torch.equal(shifted(images, 0), images)
 
 
-def test_the_shipped_weights_follow_the_recipe():
-    for name in ("digits", "shapes"):
-        stated = read_about(name, "resnet")["recipe"]
-        assert stated == asdict(RECIPES.get(name, Recipe()))
+@pytest.mark.parametrize("name", ["digits", "shapes"])
+@pytest.mark.parametrize("family", ["resnet", "vit", "bcos", "bagnet"])
+def test_the_shipped_weights_follow_the_recipe(name, family):
+    recipe = recipe_for(name, family)
+    assert read_about(name, family)["recipe"] == asdict(recipe)
+    shared = RECIPES.get(name, Recipe())
+    assert replace(recipe, rate=shared.rate) == shared
+    assert (recipe.rate < shared.rate) == (family == "vit")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from attrcheck.attribution import attribute_batch
+from attrcheck.attribution import MethodError, attribute_batch
 from attrcheck.checks import Verdict, check
+from attrcheck.guard import Snapshot
 from attrcheck.loading import Setup
 from attrcheck.methods import Method
 
@@ -16,12 +17,15 @@ TOLERANCE = 1e-3
 
 @check("contract")
 def contract(method: Method, setup: Setup) -> Verdict:
-    """The same image gives the same map: asked twice, and alone as among other images."""
+    """The same image gives the same map, asked twice and alone as among others; nothing changes."""
+    before = Snapshot.of(setup.network)
     together = attribute_batch(method, setup, slice(0, IMAGES), seed=0)
     again = attribute_batch(method, setup, slice(0, IMAGES), seed=0)
     alone = np.concatenate(
         [attribute_batch(method, setup, slice(at, at + 1), seed=0) for at in range(len(together))]
     )
+    if change := before.change(setup.network):
+        raise MethodError(f"method {method.name!r} on {setup.pair} {change}")
     largest = np.abs(together).max(axis=(1, 2)) + np.finfo(np.float32).tiny
     figures = {
         "when_repeated": float((np.abs(again - together).max(axis=(1, 2)) / largest).max()),

@@ -8,7 +8,13 @@ from attrcheck.methods import method
 from attrcheck.methods._rules import DECONVOLVED, Rules, backpropagate, needs_rectifiers
 
 
-@method("deconvolution", applies=needs_rectifiers)
+@method(
+    "deconvolution",
+    applies=needs_rectifiers,
+    family="propagation",
+    passes=(1, 1),
+    reference="Zeiler and Fergus 2013",
+)
 def deconvolution(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """The gradient, with relu(upstream) in place of every rectifying activation's derivative.
 

@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
 
 from attrcheck.methods import method
 from attrcheck.methods._rules import Rule, Rules, backpropagate, valued
 from attrcheck.models._graph import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
 
 TINY = 1e-5
-"""Below this, relative to the values themselves, a change is rounding noise and the derivative
-stands in for the quotient."""
+"""Below this, relative to the values themselves, a change is rounding noise."""
+FLOOR = 1e-15
+"""Noise of what is zero: small, and yet its square is not zero."""
+
+
+class _Scaled(Function):
+    """y in the forward pass, the multiplier in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, multiplier: Tensor) -> Tensor:
+        ctx.save_for_backward(multiplier)
+        return y.view_as(y)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return grads[0] * ctx.saved_tensors[0], None, None
 
 
 def rescale(module: nn.Module, x: Tensor) -> Tensor:
-    """(y - y0) / (x - x0) as multiplier; the last row of the batch is the baseline."""
+    """(y - y0) / (x - x0) as multiplier; the last row of the batch is the baseline.
+
+    With d = x - x0 and s the slope at x0 it is ((y - y0) d + s e^2) / (d^2 + e^2), where e is the
+    size of rounding noise: the slope stands in for the quotient where d is not larger than that.
+    A choice between the two instead, pixel by pixel, takes longer than a convolution.
+    """
     with torch.enable_grad():
-        leaf = x.detach().requires_grad_()
-        y = module(leaf)
-        (slope,) = torch.autograd.grad(y.sum(), leaf)
-    before, after = leaf.detach(), y.detach()
-    change, effect = before - before[-1:], after - after[-1:]
-    size = before.abs() + before[-1:].abs() + after.abs() + after[-1:].abs()
-    clear = change.abs() > TINY * size
-    return valued(x * torch.where(clear, effect / change, slope), after)
+        start = x[-1:].detach().requires_grad_()
+        end = module(start)
+        (slope,) = torch.autograd.grad(end.sum(), start)
+    start, end = start.detach(), end.detach()
+    noise = (TINY * (start.abs() + end.abs()) + FLOOR).square_()
+    before = x.detach()
+    after = module(before)
+    change = before - start
+    multiplier = (after - end).mul_(change).add_(slope * noise)
+    multiplier /= change.square_().add_(noise)
+    return _Scaled.apply(x, after, multiplier)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def pool(module: nn.MaxPool2d | nn.AdaptiveMaxPool2d, x: Tensor) -> Tensor:
@@ -62,14 +86,26 @@ def applies(model: nn.Module) -> str | None:
     return obstacle(model, (*LINEAR, *RULES), SHAPE_CALLS)
 
 
-@method("deeplift", applies=applies)
-def deeplift(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
-    """Sum over channels of x * multiplier; the map sums to f(x) - f(0).
+def contributions(model: nn.Module, images: Tensor, targets: Tensor, baseline: Tensor) -> Tensor:
+    """Sum over channels of (x - x0) * multiplier, for images that share a baseline [1, C, H, W].
 
-    All images share one baseline, so it runs once, as the last row of the batch.
+    So the baseline runs once, as the last row of the batch. Changing places with it changes the
+    sign, and nothing else: all rules are symmetric.
     """
 
     def forward(inputs: Tensor) -> Tensor:
-        return Rules(model, RULES)(torch.cat([inputs, torch.zeros_like(inputs[:1])]))[:-1]
+        return Rules(model, RULES)(torch.cat([inputs, baseline]))[:-1]
 
-    return (images * backpropagate(forward, images, targets)).detach().sum(1)
+    return ((images - baseline) * backpropagate(forward, images, targets)).detach().sum(1)
+
+
+@method(
+    "deeplift",
+    applies=applies,
+    family="gradient",
+    passes=(2, 1),
+    reference="Shrikumar et al. 2017",
+)
+def deeplift(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """Sum over channels of x * multiplier; the map sums to f(x) - f(0)."""
+    return contributions(model, images, targets, torch.zeros_like(images[:1]))

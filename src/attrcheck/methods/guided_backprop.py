@@ -8,7 +8,16 @@ from attrcheck.methods import method
 from attrcheck.methods._rules import GUIDED, Rules, backpropagate, needs_rectifiers
 
 
-@method("guided_backprop", applies=needs_rectifiers)
+@method(
+    "guided_backprop",
+    applies=needs_rectifiers,
+    known_failures={
+        "randomisation": "it redraws what the lowest layers see, whatever the upper ones know"
+    },
+    family="propagation",
+    passes=(1, 1),
+    reference="Springenberg et al. 2014",
+)
 def guided_backprop(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """The gradient, of which every rectifying activation lets only the positive part pass.
 

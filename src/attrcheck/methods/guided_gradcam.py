@@ -1,11 +1,11 @@
-"""Guided Grad-CAM (Selvaraju et al. 2016)."""
+"""Guided Grad-CAM (Selvaraju et al. 2017)."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
 from attrcheck.methods import method
-from attrcheck.methods._cam import grad_cam, needs_stage
+from attrcheck.methods._cam import ALL_ZERO, grad_cam, needs_stage
 from attrcheck.methods._rules import needs_rectifiers
 from attrcheck.methods.guided_backprop import guided_backprop
 
@@ -17,8 +17,11 @@ def applies(model: nn.Module) -> str | None:
 
 @method(
     "guided_gradcam",
+    family="propagation",
+    passes=(2, 2),
+    reference="Selvaraju et al. 2017",
     applies=applies,
-    constant="zero everywhere if no region of the last stage speaks for the class",
+    constant=ALL_ZERO,
 )
 def guided_gradcam(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """Guided backpropagation times Grad-CAM at the last convolutional stage."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from attrcheck.methods import method
 
 
-@method("random", dummy=True)
+@method("random", family="dummy", passes=(0, 0), dummy=True)
 def random(model: nn.Module, images: Tensor, targets: Tensor, *, seeds: tuple[int, ...]) -> Tensor:
     """Uniform noise in [0, 1) from each image's own seed."""
     size = images.shape[2:]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from attrcheck.methods import method
 
 
-@method("saliency")
+@method("saliency", family="gradient", passes=(1, 1), reference="Simonyan et al. 2013")
 def saliency(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """|sum over channels of df/dx|: channels are summed before the sign is dropped."""
     inputs = images.detach().clone().requires_grad_()

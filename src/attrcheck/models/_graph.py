@@ -76,9 +76,11 @@ QUERIES = ("size", "dim", "numel", "getattr")
 SHAPE_CALLS = (
     *("flatten", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand"),
     *("expand_as", "view_as", "contiguous", "getitem", "chunk", "split", "pad", "cat", "to"),
+    *("unflatten", "unbind"),
 )
 """Functions and tensor methods that only move numbers about."""
 SCALINGS = ("add", "sub", "mul", "multiply", "truediv", "div", "divide")
+PRODUCTS = ("matmul", "bmm")
 
 
 def call_name(node: fx.Node) -> str:
@@ -102,6 +104,34 @@ def signals(graph: fx.Graph) -> set[fx.Node]:
         if node.op == "placeholder" or depends:
             found.add(node)
     return found
+
+
+def attentions(model: fx.GraphModule) -> list[fx.Node]:
+    """The softmaxes that weigh tokens: those that multiply a matrix from the left."""
+
+    def weighs(node: fx.Node) -> bool:
+        return any(call_name(user) in PRODUCTS and user.args[0] is node for user in node.users)
+
+    return [
+        node
+        for node in model.graph.nodes
+        if (call_name(node) == "softmax" or type(module_of(model, node)) is nn.Softmax)
+        and weighs(node)
+    ]
+
+
+def evidence(model: fx.GraphModule) -> fx.Node | None:
+    """The convolution whose maps, one a class, are averaged over space into the logits, if any."""
+    (output,) = model.graph.find_nodes(op="output")
+    node = output.args[0]
+    while isinstance(module_of(model, node), nn.Flatten) or call_name(node) in SHAPE_CALLS:
+        node = node.all_input_nodes[0]
+    pool = module_of(model, node)
+    whole = getattr(pool, "output_size", None) in (1, (1, 1)) or len(getattr(pool, "dims", ())) == 2
+    if type(pool) not in AVERAGES or not whole:
+        return None
+    (before,) = node.all_input_nodes
+    return before if isinstance(module_of(model, before), nn.Conv2d) else None
 
 
 def obstacle(model: nn.Module, kinds: Collection[type], calls: Collection[str]) -> str | None:
@@ -151,7 +181,8 @@ _STAGES: WeakKeyDictionary[nn.Module, dict[torch.Size, str | None]] = WeakKeyDic
 def last_stage(model: fx.GraphModule, images: Tensor) -> str | None:
     """The node with the last map of more than one pixel behind a convolution that is no pooling.
 
-    That is where Grad-CAM looks; None where there is none. Found once per model and image size.
+    That is where Grad-CAM looks; None where there is none. A convolution that classifies is no
+    stage if there is another. Found once per model and image size.
     """
     known = _STAGES.setdefault(model, {})
     size = images.shape[1:]
@@ -164,13 +195,15 @@ def last_stage(model: fx.GraphModule, images: Tensor) -> str | None:
 
 
 def _find_stage(model: fx.GraphModule, shapes: dict[str, torch.Size]) -> str | None:
-    found = None
+    found = []
     convolved = False
     for node in model.graph.nodes:
         kind = type(module_of(model, node))
-        convolved = convolved or kind is nn.Conv2d or call_name(node) == "conv2d"
+        convolved = convolved or issubclass(kind, nn.Conv2d) or call_name(node) == "conv2d"
         pools = kind in (*AVERAGES, *MAXIMA) or "pool" in call_name(node)
         shape = shapes.get(node.name, ())
         if convolved and not pools and node.op != "output" and len(shape) == 4:
-            found = node.name if shape[2] * shape[3] > 1 else found
-    return found
+            found += [node] if shape[2] * shape[3] > 1 else []
+    classifier = evidence(model)
+    stages = [node for node in found if node is not classifier] or found
+    return stages[-1].name if stages else None

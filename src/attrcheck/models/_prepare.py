@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import operator
 import warnings
+from itertools import filterfalse
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
+from attrcheck.models._attention import open_attention, unfuse
+from attrcheck.models._bcos import BcosConv2d, Encode
 from attrcheck.models._expose import expose, insert
 from attrcheck.models._graph import (
     GATES,
@@ -37,9 +40,10 @@ def prepare(network: nn.Module) -> nn.Module:
 
     Every activation and pooling is a module of its own, none in place; sums, products and
     concatenations of tensors are modules; what does nothing in eval mode is gone; batch norms
-    that follow a convolution or a linear layer are folded into it.
+    that follow a convolution or a linear layer are folded into it; the softmax of every attention
+    is a node.
     """
-    network = copy.deepcopy(network).eval().requires_grad_(False)
+    network = open_attention(copy.deepcopy(network).eval().requires_grad_(False))
     for module in network.modules():
         # DenseNet's checkpointed path hides its layers from the graph.
         if getattr(module, "memory_efficient", False):
@@ -50,9 +54,11 @@ def prepare(network: nn.Module) -> nn.Module:
         reason = f"{type(network).__name__} cannot be traced ({type(error).__name__}: {error})"
         warnings.warn(f"{reason}; some methods are not applicable", NotTraceable, stacklevel=2)
         return network
-    for rewrite in (_drop_inactive, _redirect, _separate, expose, _mark_gates, _fold):
+    for rewrite in (_drop_inactive, _redirect, _separate, unfuse, expose, _mark_gates):
         rewrite(model)
+    # Before folding: what only an assertion looked at would pass for a second user.
     model.graph.eliminate_dead_code()
+    _fold(model)
     model.graph.lint()
     model.delete_all_unused_submodules()
     model.recompile()
@@ -70,13 +76,24 @@ class _Proxy(fx.Proxy):
 
 
 class _Tracer(fx.Tracer):
-    """Also takes the modules of an already prepared graph as they are."""
+    """Takes B-cos layers, and the modules of an already prepared graph, as they are."""
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return _Proxy(node, self)
 
+    def create_args_for_root(self, root_fn: Any, is_module: bool, concrete_args: Any = None) -> Any:
+        """Only the image is an input; whatever else forward() takes keeps its default."""
+        _, (root, image, *others) = super().create_args_for_root(root_fn, is_module, concrete_args)
+
+        def optional(each: fx.Proxy) -> bool:
+            return bool(each.node.args) or str(each.node.target).startswith("*")
+
+        for each in filter(optional, others):
+            self.graph.erase_node(each.node)
+        return root_fn, [root, image, *filterfalse(optional, others)]
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        own = isinstance(m, (Add, Multiply, Concat, Mean))
+        own = isinstance(m, (Add, Multiply, Concat, Mean, BcosConv2d, Encode))
         return own or super().is_leaf_module(m, module_qualified_name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from math import ceil
 from pathlib import Path
@@ -19,7 +19,7 @@ from attrcheck.models._weights import CHECKPOINTS, save_weights
 
 @dataclass(frozen=True)
 class Recipe:
-    """How models are trained; all families of a dataset share one recipe.
+    """How models are trained; all families of a dataset share one recipe, but for RATES.
 
     The Meta-Rank paper used Adam with a learning rate of 1e-4, a weight decay of 5e-4 and cosine
     annealing. Networks of this size reach the same point in a fraction of the epochs at forty
@@ -37,6 +37,15 @@ class Recipe:
 
 # A small training split needs more epochs of smaller batches to make enough steps.
 RECIPES = {"digits": Recipe(epochs=24, batch=32)}
+# Attention wants a lower rate: with two convolutions before it, 400 steps on shapes led to 32%
+# of the batches right rather than to 24%.
+RATES = {"vit": 1.5e-3}
+
+
+def recipe_for(dataset_name: str, model_name: str) -> Recipe:
+    """How a family is trained on a dataset."""
+    recipe = RECIPES.get(dataset_name, Recipe())
+    return replace(recipe, rate=RATES.get(model_name, recipe.rate))
 
 
 def train(
@@ -51,7 +60,7 @@ def train(
 
     The same seed and number of threads give the same weights on the same machine.
     """
-    recipe = recipe or RECIPES.get(dataset_name, Recipe())
+    recipe = recipe or recipe_for(dataset_name, model_name)
     data = dataset.get(dataset_name).load()
     if data.training is None:
         raise DatasetError(f"dataset {dataset_name!r} has no training split to learn from")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from attrcheck.fingerprint import of_code
 from attrcheck.registry import Registry
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ class Protocol(ABC):
     @property
     def code(self) -> str:
         """A fingerprint of the code that observes."""
+        from attrcheck.fingerprint import of_code
+
         return of_code(type(self))
 
     def shared(self, model: nn.Module, batch: Batch) -> Rows:

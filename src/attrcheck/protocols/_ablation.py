@@ -24,7 +24,7 @@ class Ablation(Protocol):
     most_relevant_first: bool
     higher_is_better: bool
     removal: str = "mean"
-    steps: int = 20
+    steps: int = 10
 
     @property
     def shared_key(self) -> str:

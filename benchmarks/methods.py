@@ -1,0 +1,115 @@
+"""Seconds of each method over seconds of the bare forward and backward passes that it needs.
+
+    python benchmarks/methods.py                     # all methods
+    python benchmarks/methods.py "smoothgrad*,lrp"   # some
+
+The bare side runs the same prepared model on the same images: a forward pass under
+`inference_mode`, a backward pass as the gradient of the target logits, as often as the method
+states. Both sides run in turns in one process on one thread and are taken in CPU seconds, so that
+the load of the machine falls on both; the ratio is that of the fastest turns. A ratio below one
+comes of inner batches larger than 16, or of passes that a batch shares.
+
+The goal is at most 1.25. Exempt are dummies, which need no pass. Methods with a rule in place of
+each activation (DeepLIFT, LRP and their like) do arithmetic of the size of every activation beside
+the passes, which in networks as thin as these costs about as much as their convolutions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from tabulate import tabulate
+from torch import Tensor
+
+from attrcheck.loading import Setup, load
+from attrcheck.methods import Method
+from attrcheck.methods import method as methods
+
+PAIRS = (("digits", "resnet"), ("shapes", "vgg"))
+IMAGES = 16
+GOAL = 1.25
+MOST_PASSES = 2000
+"""In one turn: what needs more of them for 16 images gets fewer images."""
+TURNS, SECONDS = 7, 5.0
+"""Of a method: at most so many turns, and no new one after so many seconds."""
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def forward(setup: Setup) -> None:
+    with torch.inference_mode():
+        setup.network(setup.images)
+
+
+def backward(setup: Setup) -> Tensor:
+    """The gradient; its forward pass included."""
+    inputs = setup.images.clone().requires_grad_()
+    logits = setup.network(inputs).gather(1, setup.labels[:, None])
+    gradient: Tensor = torch.autograd.grad(logits.sum(), inputs)[0]
+    return gradient
+
+
+def attribute(method: Method, setup: Setup, count: int) -> Tensor:
+    """The maps of the first images, as the engine asks for them."""
+    offers = {"seeds": setup.seeds(slice(count), 0, method.name), "dataset": setup.dataset}
+    asked = inspect.signature(method.attribute).parameters
+    optional = {name: value for name, value in offers.items() if name in asked}
+    maps: Tensor = method.attribute(
+        setup.network, setup.images[:count], setup.labels[:count], **optional
+    )
+    return maps
+
+
+def measure(method: Method, setup: Setup) -> tuple[float, float]:
+    """Milliseconds per image of a method and of its bare passes, each in its fastest turn."""
+    forwards, backwards = method.passes
+    count = max(1, min(IMAGES, MOST_PASSES // max(forwards, backwards, 1)))
+    attribute(method, setup, count)
+    turns: list[tuple[float, float, float]] = []
+    start = time.process_time()
+    while len(turns) < 2 or (len(turns) < TURNS and time.process_time() - start < SECONDS):
+        alone = min(seconds(lambda: forward(setup)) for _ in range(3))
+        both = min(seconds(lambda: backward(setup)) for _ in range(3))
+        turns.append((alone, both, seconds(lambda: attribute(method, setup, count))))
+    alone, both, taken = (min(side) for side in zip(*turns, strict=True))
+    floor = both * backwards + alone * max(0, forwards - backwards)
+    return 1000 * taken / count, 1000 * floor / len(setup.images)
+
+
+def row(name: str, setups: list[Setup]) -> list[str | float]:
+    method = methods.get(name)
+    cells: list[str | float] = [name, method.family, "{} + {}".format(*method.passes)]
+    worst = 0.0
+    for setup in setups:
+        if reason := method.applies(setup.network):
+            cells += ["", f"not applicable: {reason}"]
+            continue
+        taken, floor = measure(method, setup)
+        ratio = "dummy" if method.dummy else taken / floor if floor else "no passes"
+        cells += [taken, f"{ratio:.2f}" if isinstance(ratio, float) else ratio]
+        worst = max(worst, ratio) if isinstance(ratio, float) else worst
+    return [*cells, "above" if worst > GOAL else ""]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    setups = [load(dataset, model, IMAGES, "cpu") for dataset, model in PAIRS]
+    names = methods.select(sys.argv[1] if len(sys.argv) > 1 else "*")
+    headers = ["method", "family", "passes"]
+    for setup in setups:
+        headers += [f"{setup.pair} ms", "ratio"]
+    print(f"torch {torch.__version__}, 1 thread, {IMAGES} images, CPU seconds")
+    rows = [row(name, setups) for name in names]
+    print(tabulate(rows, [*headers, f"goal {GOAL}"], "github", floatfmt=".2f"))
+
+
+if __name__ == "__main__":
+    main()

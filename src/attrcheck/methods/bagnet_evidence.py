@@ -1,0 +1,83 @@
+"""The explanation of a BagNet: the class evidence of its patches (Brendel and Bethge 2019)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from attrcheck.methods import method
+from attrcheck.models._graph import evidence, module_of
+from attrcheck.models._receptive import Field, receptive_field
+
+
+class _Evidence(fx.Interpreter):
+    """Runs a graph and keeps the evidence [N, classes, h, w]."""
+
+    def __init__(self, model: fx.GraphModule, node: fx.Node) -> None:
+        super().__init__(model)
+        self.node = node
+        self.evidence = torch.empty(0)
+
+    def run_node(self, n: fx.Node) -> Any:
+        """Run one node."""
+        value = super().run_node(n)
+        if n is self.node:
+            self.evidence = value
+        return value
+
+
+def bag(model: nn.Module) -> tuple[fx.Node, Field] | str:
+    """The node with the evidence, whose spatial mean is the logits, and what each place sees."""
+    if not isinstance(model, fx.GraphModule):
+        return "the model is not a prepared graph: it could not be traced, see the warning"
+    node = evidence(model)
+    if node is None or type(module_of(model, node)) is not nn.Conv2d:
+        return "the logits are not a mean over places of evidence for the classes"
+    field = receptive_field(model, node)
+    return field if isinstance(field, str) else (node, field)
+
+
+def applies(model: nn.Module) -> str | None:
+    """Only a bag of patches has evidence by patch."""
+    found = bag(model)
+    return found if isinstance(found, str) else None
+
+
+def spread(values: Tensor, field: Field, size: torch.Size) -> Tensor:
+    """Values [N, h, w], each divided evenly among the pixels that its place sees: [N, H, W]."""
+    rows, columns = (
+        _seen(count, field, pixels).to(values)
+        for count, pixels in zip(values.shape[1:], size, strict=True)
+    )
+    return rows.T @ values @ columns
+
+
+def _seen(count: int, field: Field, pixels: int) -> Tensor:
+    """One row a place: one over the number of pixels that it sees, at those pixels."""
+    start = field.step * torch.arange(count)[:, None]
+    pixel = torch.arange(pixels)
+    inside = (start + field.low <= pixel) & (pixel <= start + field.high)
+    return inside / inside.sum(1, keepdim=True)
+
+
+@method(
+    "bagnet_evidence",
+    family="self-explaining",
+    passes=(1, 0),
+    reference="Brendel and Bethge 2019",
+    applies=applies,
+)
+def bagnet_evidence(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """A patch's evidence for the class, divided by the number of patches and spread over its own
+    pixels; sums to the logit."""
+    found = bag(model)
+    if isinstance(found, str) or not isinstance(model, fx.GraphModule):
+        raise TypeError(f"there is no evidence to read: {found}")
+    node, field = found
+    interpreter = _Evidence(model, node)
+    with torch.no_grad():
+        interpreter.run(images)
+    chosen = interpreter.evidence[torch.arange(len(images)), targets]
+    return spread(chosen / chosen[0].numel(), field, images.shape[2:])

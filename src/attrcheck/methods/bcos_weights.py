@@ -1,0 +1,55 @@
+"""The explanation of a B-cos network: its own weights (Boehle et al. 2022)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, fx, nn
+
+from attrcheck.methods import method
+from attrcheck.methods._rules import Rules
+from attrcheck.models._bcos import BcosConv2d, Encode
+from attrcheck.models._graph import AVERAGES, SHAPE_CALLS, SHAPES, Add, call_name, obstacle, signals
+
+
+def applies(model: nn.Module) -> str | None:
+    """Between the encoded image and the logits all must be B-cos, or linear and without bias."""
+    if not any(isinstance(module, Encode) for module in model.modules()):
+        return "the model is not a B-cos network with an encoded image"
+    if reason := obstacle(model, (BcosConv2d, Encode, Add, *AVERAGES, *SHAPES), SHAPE_CALLS):
+        return reason
+    assert isinstance(model, fx.GraphModule)
+    for node in signals(model.graph):
+        if call_name(node) in ("add", "sub"):
+            return f"a constant is added to the signal (at {node.name}), which no pixel explains"
+    return None
+
+
+def frozen(module: BcosConv2d, x: Tensor) -> Tensor:
+    """The transform as the linear map that it is at x."""
+    linear = module.linear(x)
+    return linear * module.cosines(x, linear).detach()
+
+
+@method(
+    "bcos_weights",
+    family="self-explaining",
+    passes=(1, 1),
+    reference="Boehle et al. 2022",
+    applies=applies,
+)
+def bcos_weights(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """W(x) * e(x), summed over the channels of the encoded image e(x); sums to the logit."""
+    encoded = images
+
+    def encode(module: Encode, x: Tensor) -> Tensor:
+        nonlocal encoded
+        leaf: Tensor = module(x).detach().requires_grad_()  # what gradients end in
+        encoded = leaf
+        return leaf
+
+    with torch.enable_grad():
+        rules = Rules(model, {BcosConv2d: frozen, Encode: encode})
+        logits = rules(images.detach()).gather(1, targets[:, None])
+        (weights,) = torch.autograd.grad(logits.sum(), encoded)
+    contributions: Tensor = (weights * encoded.detach()).sum(1)
+    return contributions

@@ -1,0 +1,88 @@
+"""Extremal perturbation: the region of given area that keeps the class best (Fong et al. 2019)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attrcheck.methods import method
+from attrcheck.methods._equal import in_equal_batches
+
+AREA = 0.3
+STEPS = 200
+RATE = 0.02
+CELLS = 16
+"""The mask is a grid of CELLS x CELLS, enlarged to the image."""
+RADIUS = 2
+"""In cells: how far a cell of the mask reaches, fading from one on as a Gaussian does."""
+SHARPNESS = 20
+"""Of the smooth maximum."""
+PRESSURE = 30, 3000
+"""Weight of the area's constraint at the first and at the last step."""
+
+
+@method(
+    "extremal_perturbation",
+    family="perturbation",
+    passes=(STEPS, STEPS),
+    reference="Fong et al. 2019",
+)
+def extremal_perturbation(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    """The mask m, smooth and of area 0.3, that keeps f(x m) highest: [N, H, W] in [0, 1].
+
+    Simpler than published: what is masked fades to zero, no blur; smoothing is a max-convolution
+    on the mask's own grid, then bilinear; 200 steps of Adam; no jitter, so no random numbers.
+    """
+    return extremal_masks(model, images, targets, STEPS)
+
+
+def extremal_masks(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
+    """Every image's own mask."""
+    images = images.detach()
+
+    def optimise(rows: Tensor) -> Tensor:
+        return _optimise(model, images[rows], targets[rows], steps)
+
+    return in_equal_batches(optimise, model, images)
+
+
+def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
+    size = [min(CELLS, side) for side in images.shape[2:]]
+    grid = images.new_full((len(images), 1, *size), 0.5).requires_grad_()
+    wanted = _step_of(AREA, size[0] * size[1]).to(images)
+    first, last = PRESSURE
+    # Adam works element by element, so that images in one batch do not see each other; a large
+    # epsilon keeps it from taking full steps along gradients that are rounding noise.
+    optimiser = torch.optim.Adam([grid], lr=RATE, eps=0.1)
+    for step in range(steps):
+        pressure = first * (last / first) ** (step / max(1, steps - 1))
+        with torch.enable_grad():
+            smooth = smoothed(grid)
+            kept = model(images * _enlarged(smooth, images)).gather(1, targets[:, None])
+            ranked = smooth.flatten(1).sort(dim=1, stable=True).values
+            loss = pressure * (ranked - wanted).square().mean(1) - kept[:, 0]
+            (grid.grad,) = torch.autograd.grad(loss.sum(), grid)
+        optimiser.step()
+        grid.detach().clamp_(0, 1)
+    with torch.no_grad():
+        return _enlarged(smoothed(grid), images)[:, 0]
+
+
+def smoothed(grid: Tensor) -> Tensor:
+    """Max-convolution: at each cell the smooth maximum over neighbours of their value * kernel."""
+    offsets = torch.arange(-RADIUS, RADIUS + 1).to(grid)
+    distance = torch.hypot(offsets[:, None], offsets).flatten()
+    kernel = torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)
+    near = F.unfold(F.pad(grid, [RADIUS] * 4, mode="replicate"), len(offsets))
+    near = near * kernel[:, None]
+    return (near * (SHARPNESS * near).softmax(1)).sum(1).view_as(grid)
+
+
+def _enlarged(grid: Tensor, images: Tensor) -> Tensor:
+    return F.interpolate(grid, images.shape[2:], mode="bilinear", align_corners=False)
+
+
+def _step_of(area: float, count: int) -> Tensor:
+    """`count` sorted values of a mask of this area: zeros, then ones."""
+    return (torch.arange(count) >= round((1 - area) * count)).float()

@@ -1,0 +1,17 @@
+"""Local variance: texture at the scale of 9 pixels."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from attrcheck.datasets import Dataset
+from attrcheck.methods import method
+from attrcheck.methods._dummies import BLANK, brightness, local_variance
+
+
+@method("local_variance_9", family="dummy", passes=(0, 0), dummy=True, constant=BLANK)
+def local_variance_9(
+    model: nn.Module, images: Tensor, targets: Tensor, *, dataset: Dataset
+) -> Tensor:
+    """Variance of the brightness in a window of 9x9, or the largest odd one in the image."""
+    return local_variance(brightness(images, dataset), 9).to(images)

@@ -1,0 +1,88 @@
+"""Open what torch computes in one piece, so that a graph shows the softmax of every attention."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, fx, nn
+from torch.nn import functional as F
+
+FUSED = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+
+
+class OpenAttention(nn.Module):
+    """What nn.MultiheadAttention computes in eval mode, in steps that can be traced."""
+
+    def __init__(self, closed: nn.MultiheadAttention) -> None:
+        super().__init__()
+        width = closed.embed_dim
+        self.heads = closed.num_heads
+        weights = torch.split(closed.in_proj_weight, width)
+        bias = closed.in_proj_bias
+        biases = (None,) * 3 if bias is None else torch.split(bias, width)
+        self.query, self.key, self.value = map(_linear, weights, biases)
+        self.mix = _linear(closed.out_proj.weight, closed.out_proj.bias)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        need_weights: bool = True,
+        average_attn_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
+        """softmax(q k^T / sqrt(d)) v in each head, then a mix; and the softmax, if it is wanted."""
+        q, k, v = (
+            layer(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
+            for layer, x in ((self.query, query), (self.key, key), (self.value, value))
+        )
+        attention, mixed = attend(q, k, v)
+        seen = attention.mean(1) if average_attn_weights else attention
+        return self.mix(mixed.transpose(1, 2).flatten(2)), seen if need_weights else None
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, scale: Any = None) -> tuple[Tensor, Tensor]:
+    """The weights softmax(q k^T * scale), and the values that they weigh."""
+    scale = query.size(-1) ** -0.5 if scale is None else scale
+    attention = torch.softmax(torch.matmul(query * scale, key.transpose(-2, -1)), -1)
+    return attention, torch.matmul(attention, value)
+
+
+def open_attention(network: nn.Module) -> nn.Module:
+    """The network, with every nn.MultiheadAttention of the usual kind opened."""
+    for module in list(network.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) is nn.MultiheadAttention and _usual(child):
+                setattr(module, name, OpenAttention(child).eval().requires_grad_(False))
+    return network
+
+
+def _usual(closed: nn.MultiheadAttention) -> bool:
+    same_width = closed.in_proj_weight is not None
+    return same_width and closed.batch_first and closed.bias_k is None and not closed.add_zero_attn
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias is not None, weight.device)
+    layer.weight = nn.Parameter(weight.detach().clone())
+    if bias is not None:
+        layer.bias = nn.Parameter(bias.detach().clone())
+    return layer
+
+
+def unfuse(model: fx.GraphModule) -> None:
+    """Write F.scaled_dot_product_attention out in steps, where it has no mask."""
+    tracer = fx.proxy.GraphAppendingTracer(model.graph)
+    for node in list(model.graph.nodes):
+        if node.target is not F.scaled_dot_product_attention:
+            continue
+        given: dict[str, Any] = {**dict(zip(FUSED, node.args, strict=False)), **node.kwargs}
+        query, key, value, scale = (given.pop(k, None) for k in ("query", "key", "value", "scale"))
+        if any(given.values()):
+            continue
+        with model.graph.inserting_before(node):
+            q, k, v = (cast(Any, fx.Proxy(part, tracer)) for part in (query, key, value))
+            out: Any = attend(q, k, v, scale)[1]
+        node.replace_all_uses_with(out.node)
+        model.graph.erase_node(node)

@@ -1,0 +1,118 @@
+"""The command line beside pytest: lists."""
+
+import functools
+
+import pytest
+
+import attrcheck
+from attrcheck.cli import FAMILIES, main, passes
+from attrcheck.methods import Method
+
+
+def listed(capsys, *arguments):
+    """The lines that `attrcheck list` prints."""
+    assert main(["list", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def cells(line):
+    """The cells of a line of a Markdown table."""
+    return [cell.strip() for cell in line.replace("\\|", "\0").split("|")[1:-1]]
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [((50, 50), "50 fwd + 50 bwd"), ((129, 0), "129 fwd"), ((0, 0), "none"), ((0, 1), "1 bwd")],
+)
+def test_a_cost_in_passes(counts, text):
+    assert passes(Method("m", len, passes=counts)) == text
+
+
+def test_methods_are_listed_with_family_cost_and_reference(capsys):
+    head, rule, *lines = listed(capsys, "methods")
+    assert " ".join(head.split()) == "method family passes applies to reference what it is"
+    assert set(rule) == {"-", " "}
+    rows = {line.split()[0]: line for line in lines}
+    assert set(rows) == set(attrcheck.method)
+    facts = [part for part in rows["scorecam"].split("  ") if part]
+    assert [fact.strip() for fact in facts[:5]] == [
+        "scorecam",
+        "cam",
+        "129 fwd",
+        "all but vit",
+        "Wang et al. 2020",
+    ]
+    assert facts[5].strip().startswith("relu(sum of w_k A_k), w = softmax over k")
+    assert "  dummy  " in rows["random"]
+    assert "  none  " in rows["random"]
+
+
+def test_methods_are_grouped_by_family_with_the_dummies_last(capsys):
+    _, _, *lines = listed(capsys, "methods", "--markdown")
+    families = [cells(line)[1] for line in lines]
+    assert families == sorted(families, key=FAMILIES.index)
+    assert families[-1] == "dummy"
+    names = [cells(line)[0] for line in lines if cells(line)[1] == "cam"]
+    assert names == sorted(names)
+
+
+def test_every_built_in_method_says_what_it_is_and_costs(capsys):
+    _, _, *lines = listed(capsys, "methods", "--markdown")
+    for line in lines:
+        name, family, _, applies, reference, what = cells(line)
+        spec = attrcheck.method.get(name)
+        assert family in FAMILIES
+        assert family != "own"
+        assert what.endswith((".", ":")) or len(what) > 40, name
+        assert reference or family == "dummy", name
+        assert applies, name
+        assert (spec.passes == (0, 0)) == spec.dummy == (family == "dummy"), name
+
+
+def test_markdown_is_a_table_whose_cells_hold_their_bars(capsys):
+    head, rule, *lines = listed(capsys, "methods", "--markdown")
+    assert cells(head) == ["method", "family", "passes", "applies to", "reference", "what it is"]
+    assert set(rule) == {"|", "-"}
+    assert len(lines) == len(list(attrcheck.method))
+    assert all(len(cells(line)) == 6 for line in lines)
+    (sobel,) = [line for line in lines if "edge_sobel" in line]
+    assert r"\|Gx\| + \|Gy\|" in sobel
+
+
+def test_ones_own_method_is_listed_by_its_function_even_if_bound(capsys, registries):
+    def general(model, images, targets, steps):
+        """What the general one does.
+
+        And more.
+        """
+
+    attrcheck.method("mine", passes=(3, 0))(functools.partial(general, steps=3))
+    attrcheck.method("adapted")(attrcheck.captum_method("Lime"))
+    _, _, *lines = listed(capsys, "methods")
+    rows = {line.split()[0]: line for line in lines}
+    assert "own" in rows["mine"]
+    assert "3 fwd" in rows["mine"]
+    assert rows["mine"].endswith("What the general one does.")
+    assert "What a class of Captum attributes" in rows["adapted"]
+
+
+@pytest.mark.parametrize("kind", ["datasets", "models", "protocols", "checks", "removals"])
+def test_other_kinds_are_listed_by_name_and_docstring(capsys, kind):
+    head, _, *lines = listed(capsys, kind)
+    registry = getattr(attrcheck, kind.removesuffix("s"))
+    assert head.split()[0] == kind.removesuffix("s")
+    assert [line.split()[0] for line in lines] == list(registry)
+    assert all(len(line.split()) > 2 for line in lines)
+
+
+def test_an_unknown_kind_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["list", "cats"])
+    assert "invalid choice: 'cats'" in capsys.readouterr().err
+
+
+def test_an_unknown_name_is_one_clear_line(capsys):
+    assert main(["train", "--datasets", "digit"]) == 1
+    assert capsys.readouterr().err == (
+        "attrcheck: no dataset is called 'digit'; did you mean digits?\n"
+    )

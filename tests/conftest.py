@@ -27,6 +27,9 @@ REGISTRIES = (
 )
 IMAGES, CHANNELS, SIDE, CLASSES = 8, 2, 5, 3
 
+# Everything here is small: more threads would only wait for each other, and for other workers.
+torch.set_num_threads(1)
+
 
 @pytest.fixture
 def registries():

@@ -21,13 +21,16 @@ from attrcheck.store import Entry, Store
 
 
 def run_check(
-    check: str, method: str, case: Case, settings: Settings, store: Store
+    check: str, method: str, cases: list[Case], settings: Settings, store: Store
 ) -> dict[str, Any]:
-    """What `examine` finds on a case's dataset x model, from the store if nothing has changed."""
+    """What `examine` finds on the first dataset x model to which the method applies."""
     torch.set_num_threads(settings.threads)
     store.open()
-    setup = load(case.dataset, case.model, settings.images, settings.device)
     subject, judge = methods.get(method), checks.get(check)
+    for case in {case.pair: case for case in cases}.values():
+        setup = load(case.dataset, case.model, settings.images, settings.device)
+        if not subject.applies(setup.network):
+            break
     fingerprint = digest(
         setup.fingerprint, method, of_code(subject.attribute), of_code(judge.run), settings.seed
     )

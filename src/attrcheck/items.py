@@ -58,11 +58,11 @@ class CaseItem:
 
 @dataclass(frozen=True)
 class CheckItem:
-    """One check of one method on one dataset x model."""
+    """One check of one method, on the first dataset x model of the cases to which it applies."""
 
     check: str
     method: str
-    case: Case
+    cases: list[Case]
     config: pytest.Config
     worker: Worker
     send: Callable[[str], None]
@@ -72,11 +72,11 @@ class CheckItem:
         try:
             settings = resolve(self.config, self.worker)
             store = Store(settings.store, settings.run, settings.fresh)
-            result = run_check(self.check, self.method, self.case, settings, store)
+            result = run_check(self.check, self.method, self.cases, settings, store)
         except AttrcheckError as error:
             pytest.fail(f"{self.check} of {self.method}: {error}", pytrace=False)
         self.send(_payload(f"{self.check}-{self.method}", "check", settings, result))
-        told = f"{self.check} of {self.method} on {self.case.pair}: {result['reason']}"
+        told = f"{self.check} of {self.method} on {result['on']}: {result['reason']}"
         if result["status"] == "not_applicable":
             pytest.skip(told)
         if result["status"] == "known_failure":

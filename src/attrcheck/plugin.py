@@ -75,7 +75,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             checks = attrcheck.check.select(chosen("checks"))
             methods = options.methods(metafunc.config)
             parameters = [
-                pytest.param((check, method, cases[0]), id=f"{check}-{method}")
+                pytest.param((check, method, cases), id=f"{check}-{method}")
                 for check in checks
                 for method in methods
             ]
@@ -100,9 +100,9 @@ def attr_check(request: pytest.FixtureRequest) -> CheckItem:
     """A check of a method; `attr_check.run()` carries it out."""
     from attrcheck.items import CheckItem
 
-    check, method, case = request.param
+    check, method, cases = request.param
     worker, sender = _worker(request.config), _sender(request)
-    return CheckItem(check, method, case, request.config, worker, sender)
+    return CheckItem(check, method, cases, request.config, worker, sender)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from math import ceil
 
 import torch
 from torch import nn
@@ -43,7 +44,7 @@ def randomised(network: nn.Module, share: float, seed: int = 0) -> nn.Module:
     fresh = copy.deepcopy(network)
     weights = list(fresh.named_parameters())
     with torch.no_grad():
-        for name, weight in weights[len(weights) - round(share * len(weights)) :]:
+        for name, weight in weights[-ceil(share * len(weights)) :]:
             generator = torch.Generator().manual_seed(derive(seed, name))
             noise = torch.randn(weight.shape, generator=generator).to(weight)
             spread = weight.std() if weight.numel() > 1 else weight.abs()

@@ -20,6 +20,7 @@ def rollout(attention: list[Tensor]) -> Tensor:
 
 @method(
     "attention_rollout",
+    known_failures={"target_sensitivity": "attention knows no class"},
     family="transformer",
     passes=(1, 0),
     reference="Abnar and Zuidema 2020",

@@ -79,7 +79,7 @@ def footer(document: dict[str, Any]) -> list[str]:
     return lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else [])
 
 
-def shorten(name: str, most: int = 32) -> str:
+def shorten(name: str, most: int = 30) -> str:
     """A name that leaves room for the figures."""
     return name if len(name) <= most else f"{name[: most - 3]}..."
 

@@ -81,7 +81,7 @@ def test_a_method_without_a_score_in_one_case_shows_why_in_its_cell():
 
 
 def test_methods_without_a_score_are_listed_with_the_reason(two):
-    assert "- broken in a-x-up: error: it broke" in markdown.render(two).splitlines()
+    assert "- broken in 2 cases, first a-x-up: error: it broke" in markdown.render(two).splitlines()
 
 
 def test_the_unexplained_share_is_told(two):

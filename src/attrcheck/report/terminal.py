@@ -67,15 +67,18 @@ def board(document: dict[str, Any], style: str) -> str:
 
 
 def footer(document: dict[str, Any]) -> list[str]:
-    """Methods without a place, and why."""
-    lines = []
+    """Methods without a score and why, a line for each reason."""
+    places: dict[tuple[str, str, str], list[str]] = {}
     for case in document["cases"]:
         for method, outcome in case["scores"].items():
             if outcome["status"] != "ok":
-                status = outcome["status"].replace("_", " ")
-                lines.append(
-                    f"{method} in {case['id']}: {status}: {' '.join(outcome['reason'].split())}"
-                )
+                # What went wrong comes first, what does not apply last.
+                key = (outcome["status"], method, " ".join(outcome["reason"].split()))
+                places.setdefault(key, []).append(case["id"])
+    lines = []
+    for (status, method, reason), ids in sorted(places.items()):
+        where = ids[0] if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]}"
+        lines.append(f"{method} in {where}: {status.replace('_', ' ')}: {reason}")
     return lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else [])
 
 

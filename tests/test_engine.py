@@ -395,3 +395,14 @@ def test_a_damaged_record_is_computed_again(tiny):
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.warns(UserWarning, match="slope"):
         assert same(tiny.run(), first)
+
+
+def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
+    function, calls = counting(lambda model, images, targets: images[:, 0] - 0.5)
+    tiny.add("signed", function)
+    tiny.add("unsigned", lambda *_: 1 / 0, absolute_of="signed")
+    tiny.add("by_hand", lambda model, images, targets: (images[:, 0] - 0.5).abs())
+    result = tiny.run()
+    assert calls == [8]
+    assert statuses(result)["unsigned"] == "ok"
+    assert scores(result)["unsigned"] == scores(result)["by_hand"] != scores(result)["signed"]

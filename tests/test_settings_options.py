@@ -107,3 +107,34 @@ def test_broken_promises_and_failed_writes_make_an_item_fail():
 
 def test_there_is_at_least_one_core():
     assert cores() >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (None, None),
+        ("100", 100),
+        ("2GB", 2**31),
+        ("512 MB", 2**29),
+        ("1.5g", 3 * 2**29),
+        ("1KiB", 1024),
+    ],
+)
+def test_a_memory_budget_is_a_size(text, size):
+    assert options.memory(Config({"attr_memory": text})) == size
+
+
+@pytest.mark.parametrize("text", ["lots", "-1", "2 GB free", "GB"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(pytest.UsageError, match=f"not {text}"):
+        options.memory(Config({"attr_memory": text}))
+
+
+def test_costly_methods_wait_to_be_asked_for():
+    unasked = options.methods(Config())
+    everything = options.methods(Config({"attr_profile": "full"}))
+    assert {"saliency", "integrated_gradients", "random"} <= set(unasked) < set(everything)
+    assert "rise" not in unasked
+    assert options.methods(Config({"attr_methods": "rise"})) == ["rise"]
+    assert everything == sorted(everything)
+    assert len(everything) >= 40

@@ -28,7 +28,7 @@ ORDERS = (
     Ablation(most_relevant_first=True, higher_is_better=False, steps=10),
     Ablation(most_relevant_first=False, higher_is_better=True, steps=10),
 )
-TURNS = 7
+TURNS = 15
 
 
 def passes() -> int:

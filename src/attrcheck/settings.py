@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-PROFILES: dict[str, int | None] = {"smoke": 16, "default": 100, "full": None}
+PROFILES: dict[str, int | None] = {"smoke": 8, "default": 100, "full": None}
 """Images a case by profile; None takes all."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,8 +78,14 @@ def removal_ranks(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
     """
     flat = maps.flatten(1) + 0.0  # turns -0.0 into 0.0, which some sorts tell apart
     pixels = flat.shape[1]
-    shuffles = np.stack([np.random.default_rng(seed).permutation(pixels) for seed in seeds])
-    shuffle = torch.from_numpy(shuffles).to(flat.device)
+    shuffle = _shuffles(seeds, pixels).to(flat.device)
     order = shuffle.gather(1, flat.gather(1, shuffle).argsort(dim=1, stable=True))
     places = torch.arange(pixels, device=flat.device).expand_as(order)
     return torch.empty_like(order).scatter_(1, order, places).view_as(maps)
+
+
+@functools.lru_cache(maxsize=16)
+def _shuffles(seeds: tuple[int, ...], pixels: int) -> Tensor:
+    """One permutation an image; kept, since all methods break ties alike."""
+    orders = [np.random.default_rng(seed).permutation(pixels) for seed in seeds]
+    return torch.from_numpy(np.stack(orders))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
-from attrcheck.methods._rules import Rule, Rules, backpropagate, valued
+from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
 from attrcheck.models._graph import (
     ACTIVATIONS,
     AVERAGES,
@@ -37,83 +37,51 @@ GAMMA = 0.25
 ZERO = 1e-9
 """Only guards against division by zero: shares of one sign need no stabiliser."""
 
-Linear = Callable[[Tensor], Tensor]
-Halves = tuple[Tensor, Tensor]
-
-
-class _OwnSign(Function):
-    """Shares the relevance of y among contributions of which those of y's sign are favoured.
-
-    `up` has the weights that favour what is positive, `down` those that favour what is negative;
-    a negative input swaps them. `biases` are the shifts of both, in the same order.
-    """
+class _Shared(Function):
+    """A value in the forward pass; in the backward pass what `share` makes of its relevance."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, y: Tensor, up: Linear, down: Linear | None, biases: Halves
-    ) -> Tensor:
-        ctx.save_for_backward(x, y, *biases)
-        ctx.up, ctx.down = up, down
-        return y.view_as(y)
+    def forward(ctx: Any, value: Tensor, share: Callable[[Tensor], Any], *inputs: Tensor) -> Tensor:
+        ctx.share = share
+        return value.view_as(value)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, y, raised, lowered = ctx.saved_tensors
-        up, down = ctx.up, ctx.down
-        high, low = x.clamp(min=0), x.clamp(max=0)
-        positive = grads[0].where(y >= 0, 0)
-        relevance = _share(positive, raised, [(up, high), (down, low)])
-        negative = grads[0].where(y < 0, 0)
-        relevance += _share(negative, lowered, [(down, high), (up, low)])
-        return relevance, None, None, None, None
+        return None, None, *ctx.share(grads[0])
 
 
-def _share(
-    relevance: Tensor, bias: Tensor, contributions: list[tuple[Linear | None, Tensor]]
-) -> Tensor:
-    """Sum of part * weights^T(relevance / z), where z is the sum of weights(part), plus bias."""
-    shared = torch.zeros_like(contributions[0][1])
-    used = [(linear, part.detach()) for linear, part in contributions if linear and part.any()]
-    if not used or not relevance.any():
-        return shared
-    parts = [part.requires_grad_() for _, part in used]
-    with torch.enable_grad():
-        z = sum((linear(part) for linear, part in used), start=bias)
-    gradients = torch.autograd.grad(z, parts, relevance / _stable(z.detach(), ZERO))
-    for part, gradient in zip(parts, gradients, strict=True):
-        shared += part.detach() * gradient
-    return shared
+def _shared(value: Tensor, share: Callable[[Tensor], Any], *inputs: Tensor) -> Tensor:
+    return _Shared.apply(value.detach(), share, *inputs)  # type: ignore[no-any-return,no-untyped-call]
 
 
-def _stable(z: Tensor, epsilon: float) -> Tensor:
-    return z + torch.where(z < 0, -epsilon, epsilon)
+def _favoured(module: nn.Module, x: Tensor, mass: Callable[[Tensor], Tensor]) -> Tensor:
+    """Shares relevance among the contributions c to y = Wx + b in proportion to c +- f|c|.
+
+    The sign is y's, so that contributions of y's sign count 1 + f, the others 1 - f, and `mass` is
+    f(|W||x| + |b|), a function of |x|. With z = y +- mass the relevance of x is
+    x * W^T(R / z) + f|x| * |W|^T(R / |z|): two passes each way, whatever has which sign.
+    """
+    signed = x.detach().requires_grad_()
+    y = module(signed)
+    start, value = signed.detach(), y.detach()
+
+    def share(relevance: Tensor) -> tuple[Tensor]:
+        size = start.abs()
+        with torch.enable_grad():
+            unsigned = size.detach().requires_grad_()
+            total = mass(unsigned)
+        z = torch.copysign(total.detach(), value).add_(value)
+        (shares,) = torch.autograd.grad(y, signed, relevance / z)
+        (more,) = torch.autograd.grad(total, unsigned, relevance / z.abs_())
+        return ((shares * start).addcmul_(more, size),)
+
+    return _shared(value, share, x)
 
 
-def _halves(t: Tensor) -> Halves:
-    """What is positive, and what is negative."""
-    return t.clamp(min=0), t.clamp(max=0)
-
-
-def _emphasised(t: Tensor) -> Halves:
-    """All, with what is positive, or what is negative, once more times gamma."""
-    return t + GAMMA * t.clamp(min=0), t + GAMMA * t.clamp(max=0)
-
-
-def _own_sign(
-    x: Tensor, y: Tensor, up: Linear, down: Linear | None = None, biases: Halves | None = None
-) -> Tensor:
-    zero = y.new_zeros(())
-    return _OwnSign.apply(x, y.detach(), up, down, biases or (zero, zero))  # type: ignore[no-any-return,no-untyped-call]
-
-
-def _convolution(module: nn.Conv2d, x: Tensor, split: Callable[[Tensor], Halves]) -> Tensor:
-    def part(weight: Tensor) -> Linear:
-        return lambda t: module._conv_forward(t, weight, None)
-
-    y = module(x.detach())
-    bias = y.new_zeros(1) if module.bias is None else module.bias
-    up, down = split(module.weight)
-    return _own_sign(x, y, part(up), part(down), split(bias[:, None, None]))
+def _convolution(module: nn.Conv2d, x: Tensor, favour: float) -> Tensor:
+    weight = favour * module.weight.abs()
+    bias = weight.new_zeros(len(weight)) if module.bias is None else favour * module.bias.abs()
+    return _favoured(module, x, lambda size: module._conv_forward(size, weight, bias + ZERO))
 
 
 def plus(module: nn.Conv2d, x: Tensor) -> Tensor:
@@ -121,23 +89,30 @@ def plus(module: nn.Conv2d, x: Tensor) -> Tensor:
 
     That of a negative output, which no ReLU lets through but SiLU does, goes to the negative ones.
     """
-    return _convolution(module, x, _halves)
+    return _convolution(module, x, 1.0)
 
 
 def gamma(module: nn.Conv2d, x: Tensor) -> Tensor:
     """To all contributions, in proportion, those of the output's sign times 1 + gamma."""
-    return _convolution(module, x, _emphasised)
+    return _convolution(module, x, GAMMA / (2 + GAMMA))
 
 
 def average(module: nn.Module, x: Tensor) -> Tensor:
     """As `plus`, with equal weights."""
-    return _own_sign(x, module(x.detach()), module)
+    return _favoured(module, x, lambda size: module(size) + ZERO)
 
 
 def add(module: Add, a: Tensor, b: Tensor) -> Tensor:
     """As `plus`, with weights of one: operands that cancel cannot inflate each other."""
-    y = module(a, b)
-    return _own_sign(torch.stack([a.expand_as(y), b.expand_as(y)]), y, lambda t: t.sum(0))
+    y = module(a, b).detach()
+
+    def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
+        sign = torch.copysign(y.new_ones(()), y)
+        of_a, of_b = ((t.detach() * sign).clamp_(min=0) for t in (a, b))
+        each = relevance / (of_a + of_b).add_(ZERO)
+        return of_a * each, of_b * each
+
+    return _shared(y, share, a, b)
 
 
 def epsilon(module: nn.Module, x: Tensor) -> Tensor:
@@ -145,19 +120,34 @@ def epsilon(module: nn.Module, x: Tensor) -> Tensor:
 
     For whatever is affine; the shift takes its part, and only W is in the derivative.
     """
-    y = module(x.detach())
-    return valued(module(x * x.detach()) / _stable(y, EPSILON), y)
+    leaf = x.detach().requires_grad_()
+    y = module(leaf)
+
+    def share(relevance: Tensor) -> tuple[Tensor]:
+        (shares,) = torch.autograd.grad(y, leaf, relevance / _stable(y.detach()))
+        return (shares * leaf.detach(),)
+
+    return _shared(y, share, x)
 
 
 def epsilon_add(module: Add, a: Tensor, b: Tensor) -> Tensor:
     """As `epsilon`, with weights of one."""
     y = module(a, b).detach()
-    return valued((a * a.detach() + b * b.detach()) / _stable(y, EPSILON), y)
+
+    def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
+        each = relevance / _stable(y)
+        return a.detach() * each, b.detach() * each
+
+    return _shared(y, share, a, b)
+
+
+def _stable(y: Tensor) -> Tensor:
+    return torch.copysign(y.new_tensor(EPSILON), y).add_(y)
 
 
 def pass_on(module: nn.Module, x: Tensor) -> Tensor:
     """Relevance stays where it is."""
-    return valued(x, module(x))
+    return valued(x, module(x.detach()))
 
 
 def multiply(module: Multiply, a: Tensor, b: Tensor) -> Tensor:
@@ -175,8 +165,9 @@ def multiply(module: Multiply, a: Tensor, b: Tensor) -> Tensor:
     return valued(torch.stack(signals).mean(0), y)
 
 
-def scale(value: Any, *args: Any) -> Any:
+def scale(call: Callable[..., Any], *args: Any) -> Any:
     """A number or a parameter that is added or multiplied has no relevance."""
+    value = call(*args)
     signals = [t for t in args if isinstance(t, Tensor) and t.requires_grad]
     return valued(signals[0].expand_as(value), value) if signals else value
 
@@ -225,5 +216,5 @@ def relevance(
     model: nn.Module, images: Tensor, targets: Tensor, composite: Mapping[type[nn.Module], Rule]
 ) -> Tensor:
     """Relevance of every pixel, summed over channels: that of the target's logit, shared out."""
-    rules = Rules(model, composite, dict.fromkeys(SCALINGS, scale))
+    rules = ruled(model, composite, dict.fromkeys(SCALINGS, scale))
     return backpropagate(rules, images, targets, seed=lambda logits: logits).sum(1)

@@ -1,18 +1,22 @@
-"""Backward rules without hooks: run a prepared graph with other derivatives for some modules.
+"""Backward rules without hooks: a prepared graph with other derivatives for some modules.
 
-A rule is a function of a module and its inputs that returns what the module would, and whose
-backward pass is whatever the rule says. A method is then a table of rules, by kind of module.
+A rule is a function of a module (or of what a node calls) and its inputs that returns what the
+module would, and whose backward pass is whatever the rule says. A method is then a table of rules,
+by kind of module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
+from attrcheck.models._expose import insert
 from attrcheck.models._graph import (
     ACTIVATIONS,
     LINEAR,
@@ -20,6 +24,8 @@ from attrcheck.models._graph import (
     RECTIFIERS,
     SHAPE_CALLS,
     Multiply,
+    call_name,
+    module_of,
     obstacle,
 )
 
@@ -30,45 +36,56 @@ SMOOTH_CALLS = ("matmul", "bmm", "softmax", "layer_norm", "scaled_dot_product_at
 """What rectifies nothing and hides no rectifier, so that its true derivative is right."""
 
 
-class Rules(fx.Interpreter):
-    """Runs a prepared model, with a rule in place of every module of a kind in the table.
+class _Ruled(nn.Module):
+    """A rule in the place of a module, a function or a tensor method."""
 
-    `calls` holds rules for functions and tensor methods, by name.
+    def __init__(self, rule: Rule, part: Callable[..., Any]) -> None:
+        super().__init__()
+        self.rule, self.part = rule, part
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.rule(partial(self.part, **kwargs) if kwargs else self.part, *args)
+
+
+_RULED: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule]] = WeakKeyDictionary()
+
+
+def ruled(
+    model: nn.Module, kinds: Mapping[type[nn.Module], Rule], calls: Mapping[str, Rule] | None = None
+) -> fx.GraphModule:
+    """A prepared model with a rule in place of every module of a kind in the table.
+
+    `calls` holds rules for functions and tensor methods, by name. Made once per model and table,
+    of the model's own modules.
     """
+    if not isinstance(model, fx.GraphModule):
+        raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
+    known = _RULED.setdefault(model, {})
+    key = frozenset(kinds.items()), frozenset((calls or {}).items())
+    if key not in known:
+        known[key] = _with_rules(model, kinds, calls or {})
+    return known[key]
 
-    def __init__(
-        self,
-        model: nn.Module,
-        kinds: Mapping[type[nn.Module], Rule],
-        calls: Mapping[str, Rule] | None = None,
-    ) -> None:
-        if not isinstance(model, fx.GraphModule):
-            raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
-        super().__init__(model)
-        self.kinds = kinds
-        self.calls = calls or {}
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Logits, with the rules behind them."""
-        return self.run(images)  # type: ignore[no-any-return]
+def _with_rules(
+    model: fx.GraphModule, kinds: Mapping[type[nn.Module], Rule], calls: Mapping[str, Rule]
+) -> fx.GraphModule:
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(model.graph, {}))
+    changed = fx.GraphModule(model, graph)
+    for node in graph.nodes:
+        module = module_of(changed, node)
+        rule = calls.get(call_name(node)) if module is None else kinds.get(type(module))
+        if rule:
+            insert(changed, node, _Ruled(rule, module or _function(node)), node.args, node.kwargs)
+    changed.delete_all_unused_submodules()
+    changed.recompile()
+    return changed
 
-    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """A module by its rule, if it has one."""
-        module = self.fetch_attr(target)
-        rule = self.kinds.get(type(module))
-        return rule(module, *args) if rule else super().call_module(target, args, kwargs)
 
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """A function by its rule, if it has one."""
-        rule = self.calls.get(getattr(target, "__name__", ""))
-        value = super().call_function(target, args, kwargs)
-        return rule(value, *args) if rule else value
-
-    def call_method(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """A tensor method by its rule, if it has one."""
-        rule = self.calls.get(target.rstrip("_"))
-        value = super().call_method(target, args, kwargs)
-        return rule(value, *args) if rule else value
+def _function(node: fx.Node) -> Callable[..., Any]:
+    target: Any = node.target
+    return getattr(Tensor, target) if node.op == "call_method" else target  # type: ignore[no-any-return]
 
 
 def backpropagate(
@@ -121,7 +138,7 @@ def guided(module: nn.Module, x: Tensor) -> Tensor:
 
 def deconvolved(module: nn.Module, x: Tensor) -> Tensor:
     """relu(upstream), whatever x is."""
-    return valued(rectified(x), module(x))
+    return valued(rectified(x), module(x.detach()))
 
 
 # A gate is no rectifier: it never blocks, it weighs, and a negative gradient at a gate tells of

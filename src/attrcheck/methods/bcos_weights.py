@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.methods import method
-from attrcheck.methods._rules import Rules
+from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
 from attrcheck.models._bcos import BcosConv2d, Encode
 from attrcheck.models._graph import AVERAGES, SHAPE_CALLS, SHAPES, Add, call_name, obstacle, signals
 
@@ -30,6 +29,15 @@ def frozen(module: BcosConv2d, x: Tensor) -> Tensor:
     return linear * module.cosines(x, linear).detach()
 
 
+def weighed(module: Encode, x: Tensor) -> Tensor:
+    """The encoded image, whose derivative in its own direction goes to the first channel."""
+    encoded = module(x.detach())
+    return valued(encoded * x[:, :1], encoded)
+
+
+FROZEN: dict[type[nn.Module], Rule] = {BcosConv2d: frozen, Encode: weighed}
+
+
 @method(
     "bcos_weights",
     family="self-explaining",
@@ -39,17 +47,4 @@ def frozen(module: BcosConv2d, x: Tensor) -> Tensor:
 )
 def bcos_weights(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """W(x) * e(x), summed over the channels of the encoded image e(x); sums to the logit."""
-    encoded = images
-
-    def encode(module: Encode, x: Tensor) -> Tensor:
-        nonlocal encoded
-        leaf: Tensor = module(x).detach().requires_grad_()  # what gradients end in
-        encoded = leaf
-        return leaf
-
-    with torch.enable_grad():
-        rules = Rules(model, {BcosConv2d: frozen, Encode: encode})
-        logits = rules(images.detach()).gather(1, targets[:, None])
-        (weights,) = torch.autograd.grad(logits.sum(), encoded)
-    contributions: Tensor = (weights * encoded.detach()).sum(1)
-    return contributions
+    return backpropagate(ruled(model, FROZEN), images, targets).sum(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from attrcheck.methods import method
-from attrcheck.methods._rules import DECONVOLVED, Rules, backpropagate, needs_rectifiers
+from attrcheck.methods._rules import DECONVOLVED, backpropagate, needs_rectifiers, ruled
 
 
 @method(
@@ -20,4 +20,4 @@ def deconvolution(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 
     Max pooling keeps its switches, and gates keep their derivative.
     """
-    return backpropagate(Rules(model, DECONVOLVED), images, targets).sum(1)
+    return backpropagate(ruled(model, DECONVOLVED), images, targets).sum(1)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 
+from attrcheck.memory import in_batches
 from attrcheck.methods import method
-from attrcheck.methods._rules import Rule, Rules, backpropagate, valued
+from attrcheck.methods._multipliers import Rule, Sides, multipliers
 from attrcheck.models._graph import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
 
 TINY = 1e-5
@@ -19,59 +18,57 @@ FLOOR = 1e-15
 """Noise of what is zero: small, and yet its square is not zero."""
 
 
-class _Scaled(Function):
-    """y in the forward pass, the multiplier in the backward pass."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, multiplier: Tensor) -> Tensor:
-        ctx.save_for_backward(multiplier)
-        return y.view_as(y)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return grads[0] * ctx.saved_tensors[0], None, None
-
-
-def rescale(module: nn.Module, x: Tensor) -> Tensor:
-    """(y - y0) / (x - x0) as multiplier; the last row of the batch is the baseline.
+def rescale(
+    module: nn.Module, upstream: Tensor, sides: Sides, y: Tensor, x: Tensor
+) -> tuple[Tensor]:
+    """(y - y0) / (x - x0) as multiplier.
 
     With d = x - x0 and s the slope at x0 it is ((y - y0) d + s e^2) / (d^2 + e^2), where e is the
     size of rounding noise: the slope stands in for the quotient where d is not larger than that.
     A choice between the two instead, pixel by pixel, takes longer than a convolution.
     """
+    start, end = sides.starts(x), sides.starts(y)
     with torch.enable_grad():
-        start = x[-1:].detach().requires_grad_()
-        end = module(start)
-        (slope,) = torch.autograd.grad(end.sum(), start)
-    start, end = start.detach(), end.detach()
+        leaf = start.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(module(leaf).sum(), leaf)
     noise = (TINY * (start.abs() + end.abs()) + FLOOR).square_()
-    before = x.detach()
-    after = module(before)
-    change = before - start
-    multiplier = (after - end).mul_(change).add_(slope * noise)
+    change = sides.ends(x) - start
+    multiplier = (sides.ends(y) - end).mul_(change).add_(slope.mul_(noise))
     multiplier /= change.square_().add_(noise)
-    return _Scaled.apply(x, after, multiplier)  # type: ignore[no-any-return,no-untyped-call]
+    return (multiplier.mul_(upstream),)
 
 
-def pool(module: nn.MaxPool2d | nn.AdaptiveMaxPool2d, x: Tensor) -> Tensor:
+def pool(
+    module: nn.MaxPool2d | nn.AdaptiveMaxPool2d,
+    upstream: Tensor,
+    sides: Sides,
+    y: Tensor,
+    x: Tensor,
+) -> tuple[Tensor]:
     """All of y - y0 goes to x's winner where the maximum grew, to x0's winner where it fell.
 
     That winner changed at least as much as the maximum, so the multiplier is in [0, 1].
     """
     indexed = copy.copy(module)
     indexed.return_indices = True
-    y, winners = indexed(x.detach())
-    grew = y >= y[-1:]
-    winners = torch.where(grew, winners, winners[-1:]).flatten(2)
-    change = (x - x[-1:]).detach().flatten(2).gather(2, winners).view_as(y)
-    slope = torch.where(change == 0, 1, (y - y[-1:]) / change)
-    return valued(x.flatten(2).gather(2, winners).view_as(y) * slope, y)
+    height, width = x.shape[2:]
+    y, winners, x = (values.flatten(2) for values in (*indexed(x), x))
+    grown = sides.ends(y) - sides.starts(y)
+    chosen = torch.where(grown >= 0, sides.ends(winners), sides.starts(winners))
+    sizes = *chosen.shape[:3], x.shape[2]
+    change = sides.ends(x).expand(sizes).gather(3, chosen)
+    change -= sides.starts(x).expand(sizes).gather(3, chosen)
+    slope = (grown / change).masked_fill_(change == 0, 1)
+    found = x.new_zeros(sizes).scatter_add_(3, chosen, slope.mul_(upstream.flatten(3)))
+    return (found.unflatten(3, (height, width)),)
 
 
-def multiply(module: Multiply, a: Tensor, b: Tensor) -> Tensor:
+def multiply(
+    module: Multiply, upstream: Tensor, sides: Sides, y: Tensor, a: Tensor, b: Tensor
+) -> tuple[Tensor, Tensor]:
     """ab - a0 b0 = (b + b0) / 2 * (a - a0) + (a + a0) / 2 * (b - b0), which loses nothing."""
-    middle_a, middle_b = ((t + t[-1:]).detach() / 2 for t in (a, b))
-    return valued(a * middle_b + b * middle_a, module(a, b))
+    middle_a, middle_b = ((sides.ends(t) + sides.starts(t)) / 2 for t in (a, b))
+    return upstream * middle_b, upstream * middle_a
 
 
 RULES: dict[type[nn.Module], Rule] = {
@@ -86,17 +83,24 @@ def applies(model: nn.Module) -> str | None:
     return obstacle(model, (*LINEAR, *RULES), SHAPE_CALLS)
 
 
-def contributions(model: nn.Module, images: Tensor, targets: Tensor, baseline: Tensor) -> Tensor:
-    """Sum over channels of (x - x0) * multiplier, for images that share a baseline [1, C, H, W].
+def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: Tensor) -> Tensor:
+    """Sum over channels of (x - x0) * multiplier, from each of the baselines: [N, B, H, W]."""
 
-    So the baseline runs once, as the last row of the batch. Changing places with it changes the
-    sign, and nothing else: all rules are symmetric.
-    """
+    def from_some(some: slice) -> Tensor:
+        starts = baselines[some]
 
-    def forward(inputs: Tensor) -> Tensor:
-        return Rules(model, RULES)(torch.cat([inputs, baseline]))[:-1]
+        def block(part: slice) -> Tensor:
+            # The images whose first pair is in this part of all pairs.
+            rows = slice(*(-(-place // len(starts)) for place in (part.start, part.stop)))
+            ends = images[rows]
+            if not len(ends):
+                return images.new_zeros(0, len(starts), *images.shape[2:])
+            found = multipliers(model, ends, targets[rows], starts, RULES)
+            return found.mul_(ends[:, None] - starts).sum(2)
 
-    return ((images - baseline) * backpropagate(forward, images, targets)).detach().sum(1)
+        return torch.cat(list(in_batches(block, len(images) * len(starts), model, images)))
+
+    return torch.cat(list(in_batches(from_some, len(baselines), model, images)), 1)
 
 
 @method(
@@ -108,4 +112,4 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baseline: T
 )
 def deeplift(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """Sum over channels of x * multiplier; the map sums to f(x) - f(0)."""
-    return contributions(model, images, targets, torch.zeros_like(images[:1]))
+    return contributions(model, images, targets, torch.zeros_like(images[:1]))[:, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from attrcheck.methods import method
-from attrcheck.methods._rules import GUIDED, Rules, backpropagate, needs_rectifiers
+from attrcheck.methods._rules import GUIDED, backpropagate, needs_rectifiers, ruled
 
 
 @method(
@@ -23,4 +23,4 @@ def guided_backprop(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor
 
     act'(x) * relu(upstream), for ReLU, SiLU, GELU and their like; gates keep their derivative.
     """
-    return backpropagate(Rules(model, GUIDED), images, targets).sum(1)
+    return backpropagate(ruled(model, GUIDED), images, targets).sum(1)

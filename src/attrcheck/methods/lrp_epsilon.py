@@ -16,7 +16,7 @@ from attrcheck.methods._lrp import EPSILON_ONLY, applies, relevance
     applies=applies,
     default=False,
     family="propagation",
-    passes=(2, 1),  # every layer runs twice: for its value, and for its rule
+    passes=(1, 1),
     reference="Bach et al. 2015",
 )
 def lrp_epsilon(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import attrcheck
-from attrcheck import loading
+from attrcheck import loading, memory
 from attrcheck.cases import Case
 from attrcheck.datasets import Dataset
 from attrcheck.engine import run_case
@@ -138,7 +138,7 @@ class Tiny:
 
     def in_batches_of(self, images, monkeypatch):
         """Cut all images into batches of this size."""
-        monkeypatch.setattr(loading, "BATCH_ELEMENTS", images * CHANNELS * SIDE * SIDE)
+        monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", images * CHANNELS * SIDE * SIDE)
         loading.load.cache_clear()
 
 

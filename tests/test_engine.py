@@ -391,7 +391,7 @@ def test_a_store_that_fails_later_costs_no_result(tiny, monkeypatch, tmp_path):
 
 def test_a_damaged_record_is_computed_again(tiny):
     first = tiny.run()
-    [path] = tiny.folder.glob("records/tiny-linear-morf/slope-*")
+    [path] = tiny.folder.glob("records/tiny-linear-morf.mean.10/slope-*")
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.warns(UserWarning, match="slope"):
         assert same(tiny.run(), first)

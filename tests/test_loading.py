@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import attrcheck
-from attrcheck import loading
+from attrcheck import loading, memory
 from attrcheck.datasets import DatasetError
 from attrcheck.loading import ModelError, check, load
 from attrcheck.seeds import derive
@@ -64,7 +64,7 @@ def test_the_first_images_are_taken(tiny, asked, got):
 @pytest.mark.parametrize("elements", [1, 49, 50, 120, 150, 399, 400, 10_000])
 @pytest.mark.parametrize("images", [1, 7, 8])
 def test_slices_cover_all_images_once_and_in_order(tiny, monkeypatch, elements, images):
-    monkeypatch.setattr(loading, "BATCH_ELEMENTS", elements)
+    monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", elements)
     setup = load("tiny", "linear", images, "cpu")
     parts = [list(range(images))[part] for part in setup.slices()]
     assert [at for part in parts for at in part] == list(range(images))
@@ -177,6 +177,6 @@ def test_the_fingerprint_covers_weights_buffers_images_and_batches(tiny, loaded,
         attrcheck.model(f"other{number}")(other(number))
         found.add(load("tiny", f"other{number}", None, "cpu").fingerprint)
     loaded()
-    monkeypatch.setattr(loading, "BATCH_ELEMENTS", 100)
+    monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", 100)
     found.add(tiny.setup.fingerprint)
     assert len(found) == 6

@@ -41,7 +41,12 @@ def run(project, *arguments):
     """Run the project's suite in this process, on its own dataset and methods."""
     forget()
     mine = ",mine*" if "mine" in (project.path / "conftest.py").read_text() else ""
-    chosen = ("--attr-datasets=halves", f"--attr-methods=exact,random{mine}", "--attr-threads=1")
+    chosen = (
+        "--attr-datasets=halves",
+        "--attr-protocols=lerf,morf",
+        f"--attr-methods=exact,random{mine}",
+        "--attr-threads=1",
+    )
     return project.runpytest_inprocess("-p", "no:cacheprovider", *chosen, *arguments)
 
 

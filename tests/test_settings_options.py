@@ -101,7 +101,7 @@ def test_broken_promises_and_failed_writes_make_an_item_fail():
         "none": Outcome("undefined", "no score"),
         "bad": Outcome("error", "method 'bad' raised"),
     }
-    result = CaseResult("a-b-c", True, 1, 1.0, outcomes, ["disk full"])
+    result = CaseResult("a-b-c", True, 1, 1.0, outcomes, problems=["disk full"])
     assert items.broken(result) == ["a-b-c: method 'bad' raised", "disk full"]
 
 

@@ -12,6 +12,7 @@ RUN = (
     "-p",
     "no:cacheprovider",
     "--attr-datasets=halves",
+    "--attr-protocols=lerf,morf",
     "--attr-methods=exact,random,mine*",
     "--attr-threads=1",
     "--attr-report",
@@ -92,6 +93,7 @@ def test_the_installed_suites_serve_a_project_that_has_only_a_conftest(pytester)
         "--pyargs",
         "attrcheck.suites",
         "--attr-datasets=halves",
+        "--attr-protocols=lerf,morf",
         "--attr-methods=exact,random",
         "--attr-report",
         "-n2",
@@ -115,7 +117,11 @@ def test_workers_share_the_cores_and_do_not_spin(pytester):
         """
     )
     result = pytester.runpytest_subprocess(
-        "-n2", "--attr-datasets=halves", "--attr-methods=exact", "--attr-models=linear"
+        "-n2",
+        "--attr-datasets=halves",
+        "--attr-methods=exact",
+        "--attr-models=linear",
+        "--attr-protocols=lerf,morf",
     )
     result.assert_outcomes(passed=2)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -46,9 +47,36 @@ def attribute(method: Method, setup: Setup, seed: int) -> Entry:
     return Entry({"maps": maps}, {"seconds": seconds, "constant": int(constant.sum())})
 
 
-def attribute_batch(method: Method, setup: Setup, part: slice, seed: int) -> NDArray[np.float32]:
-    """The checked maps of one batch; global random numbers are seeded, and put back after."""
-    images, targets = setup.images[part].clone(), setup.labels[part].clone()
+@dataclass
+class Retrial:
+    """The method on images that a protocol has changed; counts forward and backward passes."""
+
+    method: Method
+    setup: Setup
+    seed: int
+    absolute: bool = False
+    passes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
+
+    def on(self, part: slice) -> Callable[[Tensor], Tensor]:
+        """Attribute other images in place of those of a batch, [N, C, H, W] -> [N, H, W]."""
+
+        def attribute(images: Tensor) -> Tensor:
+            self.passes += len(images) * np.array(self.method.passes)
+            maps = attribute_batch(self.method, self.setup, part, self.seed, images)
+            return torch.from_numpy(np.abs(maps) if self.absolute else maps).to(images.device)
+
+        return attribute
+
+
+def attribute_batch(
+    method: Method, setup: Setup, part: slice, seed: int, instead: Tensor | None = None
+) -> NDArray[np.float32]:
+    """The checked maps of one batch, or of other images in its place.
+
+    Global random numbers are seeded, and put back after.
+    """
+    given = setup.images[part] if instead is None else instead
+    images, targets = given.clone(), setup.labels[part].clone()
     asked = inspect.signature(method.attribute).parameters
     offers = {"seeds": setup.seeds(part, seed, method.name), "dataset": setup.dataset}
     optional = {name: value for name, value in offers.items() if name in asked}
@@ -64,7 +92,7 @@ def attribute_batch(method: Method, setup: Setup, part: slice, seed: int) -> NDA
             ) from error
     for parameter in setup.network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
-    if not torch.equal(images, setup.images[part]) or not torch.equal(targets, setup.labels[part]):
+    if not torch.equal(images, given) or not torch.equal(targets, setup.labels[part]):
         raise MethodError(f"{_where(method, setup)} changed its input; work on a copy")
     return _checked(maps, method, setup, part)
 

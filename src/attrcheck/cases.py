@@ -35,19 +35,38 @@ class Case:
         return f"{self.dataset}-{self.model}"
 
 
-def table(dataset: str = "", model: str = "", protocol: str = "") -> list[Case]:
-    """The cases that comma-separated globs select, those of one dataset x model side by side."""
-    chosen_protocols = protocols.select(protocol)
+def table(
+    dataset: str = "", model: str = "", protocol: str = "", profile: str = "full"
+) -> list[Case]:
+    """The cases that comma-separated globs select, those of one dataset x model side by side.
+
+    Without a protocol selected, those that the profile runs unasked. A case whose protocol needs
+    what its dataset or model does not offer is left out.
+    """
+    judges = {name: protocols.get(name) for name in protocols.select(protocol)}
+    needs = {
+        name: set(spec.make(profile).needs)
+        for name, spec in judges.items()
+        if protocol or profile == "full" or spec.default
+    }
     chosen_models = [models.get(name) for name in models.select(model)]
-    chosen = [
-        Case(data, spec.name, judge)
+    pairs = [
+        (datasets.get(data), spec)
         for data in datasets.select(dataset)
         for spec in chosen_models
         if spec.knows(data)
-        for judge in chosen_protocols
+    ]
+    if not pairs:
+        raise RegistryError("none of the models selected knows any of the datasets selected")
+    chosen = [
+        Case(data.name, spec.name, judge)
+        for data, spec in pairs
+        for judge, needed in needs.items()
+        if needed <= {*data.offers, *spec.offers}
     ]
     if not chosen:
-        raise RegistryError("none of the models selected knows any of the datasets selected")
+        wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
+        raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
     return chosen
 
 

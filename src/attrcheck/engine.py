@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attrcheck.attribution import MethodError, attribute
+from attrcheck.attribution import MethodError, Retrial, attribute
 from attrcheck.cases import Case
 from attrcheck.fingerprint import digest, of_code
 from attrcheck.loading import Setup, check, load
@@ -30,27 +31,36 @@ from attrcheck.store import Entry, Store
 Progress = Callable[[str], None]
 
 
+PLAIN = (bool, int, float, str, type(None))
+
+
+class FewImages(UserWarning):
+    """A protocol that wants more images than it got: its scores hang on a few of them."""
+
+
 def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -> CaseResult:
     """Judge every method; one that fails fails alone, and the others go on."""
     torch.set_num_threads(settings.threads)
     store.open()
     bench = Bench(case, settings, store)
-    accuracy = float(bench.intact["correct"].mean())
-    counts = resample(len(bench.setup.images), settings.seed, case.pair)
-    outcomes = {}
+    bench.warn()
+    accuracy = float(bench.intact["correct"][: bench.images].mean())
+    found: dict[str, Entry | Outcome] = {}
     for name in settings.methods:
         progress(f"{case.id} {name}")
         try:
-            outcomes[name] = bench.judge(_find(name), counts)
+            found[name] = bench.observe(_find(name))
         except MethodError as error:
-            outcomes[name] = Outcome("error", str(error))
+            found[name] = Outcome("error", str(error))
             load.cache_clear()  # the method may have spoilt the model for the next one
     return CaseResult(
         case=case.id,
         higher_is_better=bench.protocol.higher_is_better,
-        images=len(bench.setup.images),
+        images=bench.images,
         accuracy=accuracy,
-        outcomes=outcomes,
+        outcomes=bench.score(found),
+        protocol=_settings(bench.protocol),
+        tuning=bench.setup.facts,
         problems=list(store.problems),
     )
 
@@ -66,13 +76,39 @@ class Bench:
     @cached_property
     def protocol(self) -> Protocol:
         """The judge of this case."""
-        return protocols.get(self.case.protocol).build()
+        return protocols.get(self.case.protocol).make(self.settings.profile)
 
     @property
     def setup(self) -> Setup:
         """The loaded pair; loaded again after a method has spoilt it."""
-        settings = self.settings
-        return load(self.case.dataset, self.case.model, settings.images, settings.device)
+        case, settings, tuning = self.case, self.settings, self.protocol.tuning
+        if tuning is None:
+            return load(case.dataset, case.model, settings.images, settings.device)
+        # A model of its own has maps of its own: none are made for images that it does not judge.
+        count = self._most(settings.images)
+        return load(case.dataset, case.model, count, settings.device, tuning, settings.store)
+
+    @property
+    def images(self) -> int:
+        """How many images the protocol judges."""
+        total = len(self.setup.images)
+        return min(total, self._most(total) or total)
+
+    def _most(self, images: int | None) -> int | None:
+        most = self.protocol.most_images
+        if most is None or self.settings.images_given:
+            return images
+        return most if images is None else min(images, most)
+
+    def warn(self) -> None:
+        """Say so if there are fewer images than the protocol needs."""
+        if self.images < self.protocol.least_images:
+            warnings.warn(
+                f"{self.case.protocol} wants at least {self.protocol.least_images} images and has "
+                f"{self.images}: its scores hang on single ones",
+                FewImages,
+                stacklevel=2,
+            )
 
     @cached_property
     def intact(self) -> Rows:
@@ -82,36 +118,33 @@ class Bench:
         def observe(part: slice) -> Rows:
             if part.start == 0:
                 check(setup)
-            return outcome(setup.network, setup.images[part], setup.labels[part])
+            return outcome(setup.judge, setup.images[part], setup.labels[part])
 
         key = f"shared/{self.case.pair}/intact"
         fingerprint = digest(setup.fingerprint, of_code(outcome))
-        return self.store.obtain(key, fingerprint, lambda: _each(setup, observe)).arrays
+        return self.store.obtain(key, fingerprint, lambda: _each(setup, None, observe)).arrays
 
     @cached_property
     def shared(self) -> Rows:
         """What the protocol sees without a map, once for all methods."""
-        setup, protocol = self.setup, self.protocol
-        if not protocol.shared_key:
+        setup, shared, seed = self.setup, self.protocol.shared, self.settings.seed
+        if shared is None:
             return {}
 
         def observe(part: slice) -> Rows:
-            batch = setup.batch(part, self.settings.seed, self.intact)
-            return protocol.shared(setup.network, batch)
+            return shared.observe(setup.judge, setup.batch(part, seed, self.intact))
 
-        key = f"shared/{self.case.pair}/{protocol.shared_key}"
-        fingerprint = digest(setup.fingerprint, protocol.code, self.settings.seed)
-        return self.store.obtain(key, fingerprint, lambda: _each(setup, observe)).arrays
+        key = f"shared/{self.case.pair}/{shared.key}"
+        fingerprint = digest(setup.fingerprint, shared.code, repr(shared), seed)
+        return self.store.obtain(key, fingerprint, lambda: _each(setup, None, observe)).arrays
 
     def maps(self, method: Method) -> Entry:
         """The method's maps, which the protocols of the pair share."""
         if method.absolute_of:
-            base = self.maps(_find(method.absolute_of))
+            base = self.maps(_base(method))
             return Entry({"maps": np.abs(base.arrays["maps"])}, base.info)
         setup, seed = self.setup, self.settings.seed
-        fingerprint = digest(
-            setup.fingerprint, method.name, of_code(method.attribute), version("captum"), seed
-        )
+        fingerprint = digest(setup.fingerprint, *_marks(method), seed)
         key = f"maps/{self.case.pair}/{method.name}"
 
         def compute() -> Entry:
@@ -120,44 +153,64 @@ class Bench:
 
         return self.store.obtain(key, fingerprint, compute)
 
-    def record(self, method: Method) -> Entry:
-        """What the protocol observed of the method's maps, and what the maps cost."""
+    def observe(self, method: Method) -> Entry | Outcome:
+        """What the protocol observed of the method, from the store if nothing has changed."""
+        if reason := _applies(method, self.setup):
+            return Outcome("not_applicable", reason)
         setup, protocol, seed = self.setup, self.protocol, self.settings.seed
+        name = protocol.observation or self.case.protocol
 
         def compute() -> Entry:
             maps = self.maps(method)
+            retrial = Retrial(_base(method), setup, seed, absolute=bool(method.absolute_of))
+            shared, before = self.shared, setup.judge.passes
 
             def observe(part: slice) -> Rows:
-                batch = setup.batch(part, seed, self.intact)
-                shared = {name: row[part] for name, row in self.shared.items()}
+                batch = replace(setup.batch(part, seed, self.intact), attribute=retrial.on(part))
                 chosen = torch.from_numpy(maps.arrays["maps"][part]).to(setup.images.device)
-                return protocol.observe(setup.network, batch, chosen, shared)
+                own = {name: row[part] for name, row in shared.items()}
+                return protocol.observe(setup.judge, batch, chosen, own)
 
-            return _each(setup, observe, maps.info)
+            with limited_to(self.settings.memory):
+                rows = _each(setup, self.images, observe).arrays
+            looks = np.array([setup.judge.passes - before, 0]) + retrial.passes
+            stated = list(map(float, method.passes))
+            passes = {"attribution": stated, "observation": (looks / self.images).tolist()}
+            return Entry(rows, {**maps.info, "passes": passes})
 
         fingerprint = digest(
             setup.fingerprint,
             protocol.code,
-            repr(protocol),
-            method.name,
-            of_code(method.attribute),
-            version("captum"),
+            protocol.observation or repr(protocol),
+            self.images,
+            *_marks(method),
             seed,
         )
-        return self.store.obtain(f"records/{self.case.id}/{method.name}", fingerprint, compute)
+        key = f"records/{self.case.pair}-{name}/{method.name}"
+        return self.store.obtain(key, fingerprint, compute)
 
-    def judge(self, method: Method, counts: NDArray[np.int64]) -> Outcome:
-        """The method's outcome, from the store if nothing that it depends on has changed."""
-        if reason := _applies(method, self.setup):
-            return Outcome("not_applicable", reason)
-        entry = self.record(method)
-        reduction = self.protocol.reduce(entry.arrays)
-        seconds = entry.info["seconds"] / len(self.setup.images)
-        constant = entry.info["constant"]
+    def score(self, found: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
+        """Every method's outcome, by a judge that has seen what all of them did."""
+        rows = [entry.arrays for entry in found.values() if isinstance(entry, Entry)]
+        judge = self.protocol.settle(rows)
+        counts = resample(self.images, self.settings.seed, self.case.pair)
+        return {
+            name: entry if isinstance(entry, Outcome) else self._score(judge, entry, counts)
+            for name, entry in found.items()
+        }
+
+    def _score(self, judge: Protocol, entry: Entry, counts: NDArray[np.int64]) -> Outcome:
+        reduction = judge.reduce(entry.arrays)
+        facts = {
+            "seconds": entry.info["seconds"] / len(self.setup.images),
+            "constant": entry.info["constant"],
+            "undefined": reduction.undefined,
+            "passes": entry.info["passes"],
+        }
         if not np.isfinite(reduction.score):
             reason = "the protocol defines no score for these maps"
-            return Outcome("undefined", reason, seconds=seconds, constant=constant)
-        replicates = replicate(self.protocol, entry.arrays, reduction.per_image, counts)
+            return Outcome("undefined", reason, **facts)
+        replicates = replicate(judge, entry.arrays, reduction.per_image, counts)
         low, high = interval(replicates)
         return Outcome(
             "ok",
@@ -166,8 +219,7 @@ class Bench:
             high=high,
             curve=reduction.curve,
             replicates=replicates,
-            seconds=seconds,
-            constant=constant,
+            **facts,
         )
 
 
@@ -177,6 +229,25 @@ def _find(name: str) -> Method:
         return methods.get(name)
     except Exception as error:
         raise MethodError(f"method {name!r} cannot be loaded: {error}") from error
+
+
+def _base(method: Method) -> Method:
+    """The method whose maps this one takes the absolute values of, else the method itself."""
+    return _find(method.absolute_of) if method.absolute_of else method
+
+
+def _marks(method: Method) -> tuple[str, ...]:
+    """What tells one version of a method from another."""
+    return method.name, of_code(method.attribute), version("captum")
+
+
+def _settings(protocol: Protocol) -> dict[str, Any]:
+    """The protocol's settings, as JSON can hold them."""
+    fields: dict[str, Any] = asdict(protocol) if is_dataclass(protocol) else {}
+    return {
+        name: value if isinstance(value, PLAIN) else str(value)
+        for name, value in sorted(fields.items())
+    }
 
 
 def _applies(method: Method, setup: Setup) -> str | None:
@@ -189,10 +260,7 @@ def _applies(method: Method, setup: Setup) -> str | None:
         ) from error
 
 
-def _each(
-    setup: Setup, observe: Callable[[slice], Rows], info: dict[str, Any] | None = None
-) -> Entry:
-    """Rows of every batch, joined."""
-    parts = [observe(part) for part in setup.slices()]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Entry(rows, info or {})
+def _each(setup: Setup, images: int | None, observe: Callable[[slice], Rows]) -> Entry:
+    """Rows of every batch of the first `images`, or of all, joined."""
+    parts = [observe(part) for part in setup.slices(images)]
+    return Entry({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})

@@ -104,6 +104,7 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         device=device(options.value(config, "device"), worker.index),
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
         memory=options.memory(config),
+        images_given=options.value(config, "images") is not None,
     )
 
 
@@ -131,7 +132,7 @@ def _payload(item: str, kind: str, settings: Settings, result: dict[str, Any]) -
         "device": torch.device(settings.device).type,
         "methods": list(settings.methods),
         "of_methods": len(options.affordable(settings.profile)),
-        "of_cases": len(table()),
+        "of_cases": len(table(profile=settings.profile)),
     }
     volatile = {"threads": settings.threads}
     payload = {"id": item, "kind": kind, "settings": shown, "run": volatile, "result": result}

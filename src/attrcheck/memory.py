@@ -17,7 +17,10 @@ import torch
 from torch import Tensor, nn
 
 QUICK_ELEMENTS = {"cpu": 64 * 3 * 32 * 32, "cuda": 64 * 3 * 224 * 224, "mps": 16 * 3 * 224 * 224}
-"""Input elements of one inner batch: more gains nothing, and on a CPU falls out of the cache."""
+"""Input elements of one batch: more gains nothing, and on a CPU falls out of the cache.
+
+Fixed, because a float depends on the batch that it was computed in.
+"""
 
 ASSUMED = 2**32
 """Bytes taken to be free on a system that does not tell."""
@@ -50,14 +53,18 @@ def free(device: torch.device) -> int:
         return ASSUMED
 
 
+def quick_size(images: Tensor) -> int:
+    """How many images of this size make a batch on their device, if there is room."""
+    elements = QUICK_ELEMENTS.get(images.device.type, QUICK_ELEMENTS["cuda"])
+    return max(1, elements // images[0].numel())
+
+
 def samples_at_once(model: nn.Module, images: Tensor) -> int:
     """How many samples of this size to pass through the model at once, forward and backward."""
-    elements = QUICK_ELEMENTS.get(images.device.type, QUICK_ELEMENTS["cuda"])
-    quick = max(1, elements // images[0].numel())
     budget = _BUDGET.get()
     if budget is None:
         budget = free(images.device) // 2
-    return max(1, min(quick, budget // bytes_per_sample(model, images)))
+    return max(1, min(quick_size(images), budget // bytes_per_sample(model, images)))
 
 
 def bytes_per_sample(model: nn.Module, images: Tensor) -> int:

@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return str(options.value(metafunc.config, kind))
 
     try:
-        cases = table(chosen("datasets"), chosen("models"), chosen("protocols"))
+        cases = table(chosen("datasets"), chosen("models"), chosen("protocols"), chosen("profile"))
         if "attr_case" in wanted:
             parameters = [pytest.param(case, id=case.id) for case in cases]
             metafunc.parametrize("attr_case", parameters, indirect=True)

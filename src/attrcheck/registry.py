@@ -76,6 +76,12 @@ class Registry(Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self._declared or self._prefix(name) is not None
 
+    def __getattr__(self, name: str) -> T:
+        """`attrcheck.removal.blur` is the removal of that name."""
+        if name.startswith("_") or name not in self:
+            raise AttributeError(f"no {self.kind} is called {name!r}", name=name, obj=self)
+        return self.get(name)
+
     def get(self, name: str) -> T:
         """The thing called `name`, imported if need be."""
         if (prefix := self._prefix(name)) is not None:

@@ -32,8 +32,7 @@ def replicate(
 ) -> NDArray[np.float64]:
     """The score on every resample: a weighted mean where the score is one, else reduced anew."""
     if per_image is None:
-        indices = np.arange(counts.shape[1])
-        scores = np.array([_score(protocol, rows, np.repeat(indices, row)) for row in counts])
+        scores = protocol.resample(rows, counts)
         return np.where(np.isfinite(scores), scores, np.nan)
     defined = np.isfinite(per_image)
     weights = counts[:, defined]
@@ -48,7 +47,3 @@ def interval(replicates: NDArray[np.float64]) -> tuple[float | None, float | Non
         return None, None
     low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
-
-
-def _score(protocol: Protocol, rows: Rows, indices: NDArray[np.int64]) -> float:
-    return protocol.reduce({name: array[indices] for name, array in rows.items()}).score

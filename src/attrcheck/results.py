@@ -17,7 +17,9 @@ class Outcome:
     """How one method did in one case; `reason` says why it has no score, where it has none.
 
     replicates: the score on each resample of the images, empty where there is no score.
-    seconds: per image, to attribute. constant: how many of its maps are constant.
+    seconds: per image, to attribute. constant: how many of its maps are constant. undefined: how
+    many images the score leaves out. passes: forward and backward, an image, of the attribution
+    (as the method states) and of the observation (as counted), what methods share aside.
     """
 
     status: Status
@@ -29,17 +31,24 @@ class Outcome:
     replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     seconds: float | None = None
     constant: int = 0
+    undefined: int = 0
+    passes: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case: what was ranked, over how many images, and every method's outcome."""
+    """One case: what was ranked, over how many images, and every method's outcome.
+
+    protocol: its settings. tuning: the facts of the model's fine-tuning, where it had one.
+    """
 
     case: str
     higher_is_better: bool
     images: int
     accuracy: float
     outcomes: dict[str, Outcome]
+    protocol: dict[str, Any] = field(default_factory=dict)
+    tuning: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:

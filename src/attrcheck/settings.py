@@ -25,6 +25,8 @@ class Settings:
     threads: int
     memory: int | None
     """Bytes that a method's inner batches may take; None: half of what is free."""
+    images_given: bool = False
+    """Whether the number of images was asked for: then costly protocols take no fewer."""
 
 
 def cores() -> int:

@@ -99,10 +99,15 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """A registered dataset: a name and the function that loads it."""
+    """A registered dataset: a name and the function that loads it.
+
+    offers: what it has beside images and labels, `masks`, a `training` split, for protocols that
+    need it; without it their cases are left out.
+    """
 
     name: str
     load: Callable[[], Dataset]
+    offers: tuple[str, ...] = ()
 
 
 dataset = Registry("dataset", DatasetSpec, __name__)

@@ -25,7 +25,7 @@ MEAN = (0.3053,)
 STD = (0.3235,)
 
 
-@dataset("digits")
+@dataset("digits", offers=("training",))
 def digits() -> Dataset:
     """A fifth of the scans, held out; the rest are what models learn from."""
     images, labels = _scans()

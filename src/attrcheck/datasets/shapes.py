@@ -119,7 +119,7 @@ CLASSES: tuple[Field, ...] = (
 DISTRACTORS: tuple[Field, ...] = (_bar, _ellipse, _corner, _half)
 
 
-@dataset("shapes")
+@dataset("shapes", offers=("masks", "training"))
 def shapes() -> Dataset:
     """A thousand held-out images with the mask of the object that decides each one's class."""
     images, labels, masks = generate(HELD_OUT, HELD_OUT_IMAGES)

@@ -23,12 +23,14 @@ class ModelSpec:
 
     An embedded one is built without weights and gets those that ship with the package; any other
     comes with its own. `datasets` are comma-separated globs of the datasets that it knows.
+    offers: `gradients`, unless it is said that the network cannot be differentiated.
     """
 
     name: str
     build: Callable[[Dataset], nn.Module]
     embedded: bool = False
     datasets: str = "*"
+    offers: tuple[str, ...] = ("gradients",)
 
     def knows(self, dataset: str) -> bool:
         """Whether there is such a model for this dataset."""

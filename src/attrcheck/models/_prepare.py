@@ -49,16 +49,16 @@ def prepare(network: nn.Module) -> nn.Module:
         if getattr(module, "memory_efficient", False):
             module.memory_efficient = False  # type: ignore[assignment]
     try:
-        model = fx.GraphModule(network, _Tracer().trace(network))
+        model = fx.GraphModule(network, Tracer().trace(network))
     except Exception as error:
         reason = f"{type(network).__name__} cannot be traced ({type(error).__name__}: {error})"
         warnings.warn(f"{reason}; some methods are not applicable", NotTraceable, stacklevel=2)
         return network
-    for rewrite in (_drop_inactive, _redirect, _separate, unfuse, expose, _mark_gates):
+    for rewrite in (drop_inactive, redirect, separate, unfuse, expose, _mark_gates):
         rewrite(model)
     # Before folding: what only an assertion looked at would pass for a second user.
     model.graph.eliminate_dead_code()
-    _fold(model)
+    fold(model)
     model.graph.lint()
     model.delete_all_unused_submodules()
     model.recompile()
@@ -75,7 +75,7 @@ class _Proxy(fx.Proxy):
         return self.tracer.create_proxy("call_function", operator.imul, (self, other), {})
 
 
-class _Tracer(fx.Tracer):
+class Tracer(fx.Tracer):
     """Takes B-cos layers, and the modules of an already prepared graph, as they are."""
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
@@ -97,7 +97,7 @@ class _Tracer(fx.Tracer):
         return own or super().is_leaf_module(m, module_qualified_name)
 
 
-def _drop_inactive(model: fx.GraphModule) -> None:
+def drop_inactive(model: fx.GraphModule) -> None:
     """Remove what does nothing in eval mode: dropout, stochastic depth, identities, assertions."""
     for node in list(model.graph.nodes):
         off = call_name(node) in STOCHASTIC and node.kwargs.get("training", node.args[-1]) is False
@@ -108,7 +108,7 @@ def _drop_inactive(model: fx.GraphModule) -> None:
             model.graph.erase_node(node)
 
 
-def _redirect(model: fx.GraphModule) -> None:
+def redirect(model: fx.GraphModule) -> None:
     """Give what follows an in-place operation its result, so that it no longer needs to be one."""
     order = {node: place for place, node in enumerate(model.graph.nodes)}
     for node in order:
@@ -140,7 +140,7 @@ def _make_pure(node: fx.Node) -> None:
         node.kwargs = {key: value for key, value in node.kwargs.items() if key != "inplace"}
 
 
-def _separate(model: fx.GraphModule) -> None:
+def separate(model: fx.GraphModule) -> None:
     """Give every call of a module its own copy, and make no activation work in place."""
     called: set[str] = set()
     for node in model.graph.nodes:
@@ -169,7 +169,7 @@ def _is_gate(model: fx.GraphModule, node: Any) -> bool:
     return type(module_of(model, node)) in GATES
 
 
-def _fold(model: fx.GraphModule) -> None:
+def fold(model: fx.GraphModule) -> None:
     """Fold every batch norm into the convolution or linear layer that it alone follows."""
     for node in list(model.graph.nodes):
         norm = module_of(model, node)

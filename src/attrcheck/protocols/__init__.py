@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrcheck.registry import Registry
 
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
+    from attrcheck.models._tuning import Tuning
+
 Rows: TypeAlias = "dict[str, NDArray[np.generic]]"
 """What was observed, by name; the first axis of every array is the image."""
+
+Need: TypeAlias = Literal["masks", "training", "gradients"]
+"""Ground truth or a training split of the dataset; a model that can be differentiated."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,8 @@ class Batch:
     """Some images of a case: normalised, with labels and a seed each to break ties.
 
     intact: `correct`, `probability` and `logit` of the images as they are, observed once.
-    masks: the ground truth [N, H, W], where the dataset has one.
+    masks: the ground truth [N, H, W], where the dataset has one. chance: the accuracy of a guess.
+    attribute: the method on trial, on other images in place of these: [N, C, H, W] -> [N, H, W].
     """
 
     images: Tensor
@@ -31,59 +38,154 @@ class Batch:
     seeds: tuple[int, ...]
     intact: Rows
     masks: Tensor | None = None
+    chance: float = 0.0
+    attribute: Callable[[Tensor], Tensor] | None = None
 
 
 @dataclass(frozen=True)
 class Reduction:
     """A score, the curve behind it and, where the score is their mean, the scores of the images.
 
-    A score that is not defined is NaN: it is left out of the ranking, and counted.
+    A score that is not defined is NaN: it is left out of the ranking, and counted. So are images
+    whose own score is NaN, and others that the score says nothing about: `undefined` in all.
     """
 
     score: float
     curve: tuple[list[float], list[float]] | None = None
     per_image: NDArray[np.float64] | None = None
+    undefined: int = 0
+
+
+class Shared(ABC):
+    """What a protocol sees without a map: observed once, for all methods and all protocols.
+
+    Subclasses are frozen dataclasses: their fields say what is observed.
+    """
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Its name in the store."""
+
+    @property
+    def code(self) -> str:
+        """A fingerprint of the code that observes."""
+        return _code(self)
+
+    @abstractmethod
+    def observe(self, model: nn.Module, batch: Batch) -> Rows:
+        """Rows that do not depend on maps."""
 
 
 class Protocol(ABC):
     """Two pure functions: `observe` never looks across images, `reduce` never sees the model.
 
     Subclasses are frozen dataclasses: their fields are the settings, and part of every record.
+
+    needs: what a dataset or model must offer, else there is no such case.
+    least_images: with fewer, a warning. most_images: more than these do not take part.
+    tuning: the fine-tuning that the model goes through before it is attributed and observed.
+    shared: rows that need no map.
     """
 
     higher_is_better: bool
+    needs: tuple[Need, ...] = ()
+    least_images: int = 1
+    most_images: int | None = None
+    tuning: Tuning | None = None
 
     @property
-    def shared_key(self) -> str:
-        """Protocols with the same key share what `shared` observes; empty: nothing to share."""
+    def shared(self) -> Shared | None:
+        """What all methods share; None: nothing."""
+        return None
+
+    @property
+    def observation(self) -> str:
+        """The name of what is observed; protocols of one class and one name share their rows."""
         return ""
 
     @property
     def code(self) -> str:
         """A fingerprint of the code that observes."""
-        from attrcheck.fingerprint import of_code
-
-        return of_code(type(self))
-
-    def shared(self, model: nn.Module, batch: Batch) -> Rows:
-        """Rows that do not depend on the maps: observed once for all methods."""
-        return {}
+        return _code(self)
 
     @abstractmethod
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
         """Rows of what the model does when `maps` [N, H, W] guide the removal."""
 
+    def settle(self, competitors: Sequence[Rows]) -> Protocol:
+        """The judge that is fair to all of these; most judge a method without seeing others."""
+        return self
+
     @abstractmethod
     def reduce(self, rows: Rows) -> Reduction:
         """The score of all rows together."""
 
+    def resample(self, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The score when image i is drawn counts[b, i] times, for each b."""
+        import numpy as np
+
+        indices = np.arange(counts.shape[1])
+        draws = (np.repeat(indices, row) for row in counts)
+        found = (self.reduce({name: row[draw] for name, row in rows.items()}) for draw in draws)
+        return np.array([reduction.score for reduction in found])
+
 
 @dataclass(frozen=True)
 class ProtocolSpec:
-    """A registered protocol: a name and the function that makes it."""
+    """A registered protocol: a name and the function that makes it.
+
+    `build()` may ask for `profile`, by that name, to take fewer steps or images where time is
+    short. default: whether it runs unasked in any profile but full.
+    """
 
     name: str
-    build: Callable[[], Protocol]
+    build: Callable[..., Protocol]
+    default: bool = True
+
+    def make(self, profile: str = "full") -> Protocol:
+        """The judge as this profile wants it."""
+        asks = "profile" in inspect.signature(self.build).parameters
+        return self.build(profile=profile) if asks else self.build()
 
 
-protocol = Registry("protocol", ProtocolSpec, __name__)
+protocol = Registry(
+    "protocol",
+    ProtocolSpec,
+    __name__,
+    prefixes={
+        "morf": f"{__name__}.morf",
+        "lerf": f"{__name__}.lerf",
+        "quantus": f"{__name__}._quantus",
+        "captum": f"{__name__}._captum",
+    },
+)
+
+
+def quantus_protocol(name: str, **settings: Any) -> Callable[[], Protocol]:
+    """A protocol from a metric of Quantus: `protocol("flips")(quantus_protocol("PixelFlipping"))`.
+
+    Settings go to the metric's class.
+    """
+    from attrcheck.protocols._quantus import adapt
+
+    return adapt(name, **settings)
+
+
+def captum_protocol(name: str, **settings: Any) -> Callable[[], Protocol]:
+    """A protocol from one of Captum's metrics, `infidelity` or `sensitivity_max`.
+
+    Settings go to the metric's function.
+    """
+    from attrcheck.protocols._captum import adapt
+
+    return adapt(name, **settings)
+
+
+def _code(observer: Shared | Protocol) -> str:
+    """Of the class, and of the removal that a field of this name asks for."""
+    from attrcheck.fingerprint import digest, of_code
+    from attrcheck.removal import removal
+
+    name = getattr(observer, "removal", None)
+    return digest(of_code(type(observer)), of_code(removal.get(name).remove) if name else "")

@@ -2,90 +2,103 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.fingerprint import digest, of_code
+from attrcheck.fingerprint import digest
 from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Protocol, Reduction, Rows
+from attrcheck.protocols import Batch, Protocol, Reduction, Rows, Shared
+from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
 from attrcheck.removal import removal as removals
+
+Measure: TypeAlias = Literal["correct", "probability", "logit"]
+
+TENTHS = tuple(range(11))
+
+
+@dataclass(frozen=True)
+class Emptied(Shared):
+    """Outcomes with every pixel removed, where every order ends."""
+
+    removal: str
+
+    @property
+    def key(self) -> str:
+        """One entry a removal."""
+        return f"emptied.{self.removal}"
+
+    def observe(self, model: nn.Module, batch: Batch) -> Rows:
+        """Outcomes with nothing kept."""
+        keep = torch.zeros_like(batch.images[:, 0], dtype=torch.bool)
+        empty = removals.get(self.removal)(batch.images, keep, seeds=batch.seeds)
+        return outcome(model, empty, batch.labels)
 
 
 @dataclass(frozen=True)
 class Ablation(Protocol):
-    """Area under accuracy against the removed fraction k / steps, k = 0 .. steps; in [0, 1].
+    """Area under a measure of the model against the removed fractions k / of, for k in `at`.
 
-    The intact and the fully removed image need no map: all methods share them.
+    measure: accuracy (`correct`), or the label's `probability` or `logit`. The area is that of
+    trapezoids, divided by the width of the fractions, or the plain `mean` over them; so it lies in
+    [0, 1], logits aside. The intact and the fully removed image need no map: methods share them.
     """
 
     most_relevant_first: bool
     higher_is_better: bool
     removal: str = "mean"
-    steps: int = 10
+    at: tuple[int, ...] = TENTHS
+    of: int = 10
+    measure: Measure = "correct"
+    area: Literal["trapezoid", "mean"] = "trapezoid"
+    most_images: int | None = None
 
     @property
-    def shared_key(self) -> str:
+    def shared(self) -> Emptied | None:
         """Both orders end alike."""
-        return f"ablation.{self.removal}"
+        return Emptied(self.removal) if self.of in self.at else None
 
     @property
-    def code(self) -> str:
-        """The removal is found by name, so its code is added here."""
-        return digest(super().code, of_code(removals.get(self.removal).remove))
-
-    def shared(self, model: nn.Module, batch: Batch) -> Rows:
-        """Outcomes with everything removed."""
-        keep = torch.zeros_like(batch.images[:, :1], dtype=torch.bool)
-        return outcome(model, removals.get(self.removal).remove(batch.images, keep), batch.labels)
+    def observation(self) -> str:
+        """All but what becomes of the rows."""
+        order = "morf" if self.most_relevant_first else "lerf"
+        steps = digest(self.at) if self.at != tuple(range(self.of + 1)) else self.of
+        return f"{order}.{self.removal}.{steps}"
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
-        """Outcomes [N, steps + 1] at every removed fraction."""
-        remove = removals.get(self.removal).remove
-        ranks = removal_ranks(-maps if self.most_relevant_first else maps, batch.seeds)
-        inner = [
-            outcome(model, remove(batch.images, (ranks >= count)[:, None]), batch.labels)
-            for count in pixel_counts(ranks[0].numel(), self.steps)[1:-1]
+        """Outcomes [N, steps] at every removed fraction."""
+        ranks = ranks_of(maps, batch.seeds)
+        gone = most if self.most_relevant_first else least
+        remove = removals.get(self.removal).of(batch.images, batch.seeds)
+        known = {0: batch.intact, self.of: shared}
+        counts = pixel_counts(ranks[0].numel(), self.at, self.of)
+        every = [
+            known[k] if k in known else outcome(model, remove(~gone(ranks, count)), batch.labels)
+            for k, count in zip(self.at, counts, strict=True)
         ]
-        every = [batch.intact, *inner, shared]
-        return {name: np.stack([each[name] for each in every], axis=1) for name in shared}
+        return {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
 
     def reduce(self, rows: Rows) -> Reduction:
-        """Trapezoid over accuracies, summed in whole numbers so that equal areas are equal."""
-        correct = rows["correct"].astype(np.int64)
-        doubled = 2 * correct.sum(axis=1) - correct[:, 0] - correct[:, -1]
-        n, points = correct.shape
-        fractions = [k / (points - 1) for k in range(points)]
+        """Accuracies are summed in whole numbers, so that equal areas are equal."""
+        kind = np.int64 if self.measure == "correct" else np.float64
+        values = rows[self.measure].astype(kind)
+        weights, total = self._weights()
+        areas = values @ weights
+        n = len(values)
         return Reduction(
-            score=int(doubled.sum()) / (2 * (points - 1) * n),
-            curve=(fractions, [int(count) / n for count in correct.sum(axis=0)]),
-            per_image=doubled / (2 * (points - 1)),
+            score=areas.sum().item() / (total * n),
+            curve=([k / self.of for k in self.at], [x.item() / n for x in values.sum(axis=0)]),
+            per_image=areas.astype(np.float64) / total,
         )
 
-
-def pixel_counts(pixels: int, steps: int) -> list[int]:
-    """How many pixels are removed at each step: pixels * k / steps, rounded half up, exactly."""
-    return [(2 * pixels * k + steps) // (2 * steps) for k in range(steps + 1)]
-
-
-def removal_ranks(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
-    """The place [N, H, W] at which each pixel goes, smallest first, ties in a seeded order.
-
-    A pixel is gone after n removals if its rank is below n, so that removed sets are nested.
-    """
-    flat = maps.flatten(1) + 0.0  # turns -0.0 into 0.0, which some sorts tell apart
-    pixels = flat.shape[1]
-    shuffle = _shuffles(seeds, pixels).to(flat.device)
-    order = shuffle.gather(1, flat.gather(1, shuffle).argsort(dim=1, stable=True))
-    places = torch.arange(pixels, device=flat.device).expand_as(order)
-    return torch.empty_like(order).scatter_(1, order, places).view_as(maps)
-
-
-@functools.lru_cache(maxsize=16)
-def _shuffles(seeds: tuple[int, ...], pixels: int) -> Tensor:
-    """One permutation an image; kept, since all methods break ties alike."""
-    orders = [np.random.default_rng(seed).permutation(pixels) for seed in seeds]
-    return torch.from_numpy(np.stack(orders))
+    def _weights(self) -> tuple[NDArray[np.int64], int]:
+        """What each step counts in the area, in whole numbers, and the sum of it."""
+        if self.area == "mean":
+            return np.ones(len(self.at), dtype=np.int64), len(self.at)
+        widths = np.diff(self.at)
+        weights = np.concatenate([widths, [0]]) + np.concatenate([[0], widths])
+        return weights, int(weights.sum())

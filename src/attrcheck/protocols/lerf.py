@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from attrcheck.protocols import protocol
+from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols._ablation import Ablation
 
 
 @protocol("lerf")
-def lerf() -> Ablation:
+def lerf(removal: str = "mean") -> Ablation:
     """Accuracy should hold as long as it can: higher is better."""
-    return Ablation(most_relevant_first=False, higher_is_better=True)
+    return Ablation(most_relevant_first=False, higher_is_better=True, removal=removal)
+
+
+def resolve(removal: str) -> ProtocolSpec:
+    """`lerf:blur` removes in another way."""
+    return ProtocolSpec(f"lerf:{removal}", lambda: lerf(removal))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from attrcheck.registry import Registry
 
@@ -14,10 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Removal:
-    """A registered removal: `remove(images, keep)`, keep [N, 1, H, W] bool, True where kept."""
+    """A registered removal: `remove(images, keep)`, keep [N, H, W] with 1 where a pixel is kept.
+
+    It may ask, by the name of a keyword, for `seeds`, one int an image to draw random numbers
+    from, so that what an image becomes does not depend on the others of its batch.
+    fixed: what a removed pixel becomes does not depend on which others are kept.
+    """
 
     name: str
-    remove: Callable[[Tensor, Tensor], Tensor]
+    remove: Callable[..., Tensor]
+    fixed: bool = False
+
+    def __call__(
+        self, images: Tensor, keep: Tensor, *, seeds: Sequence[int] | None = None, **settings: Any
+    ) -> Tensor:
+        """Images whose removed pixels are replaced."""
+        if seeds is not None and self._asks_for_seeds:
+            settings["seeds"] = tuple(seeds)
+        return self.remove(images, keep, **settings)
+
+    def of(self, images: Tensor, seeds: Sequence[int]) -> Callable[[Tensor], Tensor]:
+        """The removal of these images, keep -> images, for many steps: nothing is done twice."""
+        if not self.fixed:
+            return lambda keep: self(images, keep, seeds=seeds)
+        empty = self(images, images.new_zeros(images[:, 0].shape).bool(), seeds=seeds)
+        return lambda keep: images.where(keep[:, None], empty)
+
+    @cached_property
+    def _asks_for_seeds(self) -> bool:
+        return "seeds" in inspect.signature(self.remove).parameters
 
 
 removal = Registry("removal", Removal, __name__)

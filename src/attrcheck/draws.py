@@ -1,0 +1,35 @@
+"""Random fields from the seeds of images: the same alone as in a batch, and drawn once."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import torch
+from torch import Tensor
+
+KEPT = 8
+"""Fields that are remembered: all methods and all steps of a batch ask for the same."""
+
+
+@functools.lru_cache(maxsize=KEPT)
+def uniform_draws(seeds: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """U(0, 1) of a shape for each seed."""
+    return torch.stack([torch.rand(shape, generator=_generator(seed)) for seed in seeds])
+
+
+@functools.lru_cache(maxsize=KEPT)
+def normal_draws(seeds: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """N(0, 1) of a shape for each seed."""
+    return torch.stack([torch.randn(shape, generator=_generator(seed)) for seed in seeds])
+
+
+@functools.lru_cache(maxsize=KEPT)
+def shuffles(seeds: tuple[int, ...], size: int) -> Tensor:
+    """A permutation of `size` places for each seed."""
+    orders = [np.random.default_rng(seed).permutation(size) for seed in seeds]
+    return torch.from_numpy(np.stack(orders))
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

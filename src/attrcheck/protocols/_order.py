@@ -1,0 +1,57 @@
+"""The order in which a map removes pixels, ranked once for all protocols that ask."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attrcheck.draws import shuffles
+from attrcheck.fingerprint import digest
+
+KEPT_BYTES = 2**28
+"""Ranks that are remembered: those of a dataset x model, all methods, if it is not too large."""
+
+_RANKS: OrderedDict[str, Tensor] = OrderedDict()
+
+
+def pixel_counts(pixels: int, at: tuple[int, ...], of: int) -> list[int]:
+    """How many pixels are removed at each step: pixels * k / of, rounded half up, exactly."""
+    return [(2 * pixels * k + of) // (2 * of) for k in at]
+
+
+def ranks_of(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
+    """The place [N, H, W] of each pixel in rising order, ties in a seeded order, as int32.
+
+    The least relevant n pixels are those of a rank below n, so that removed sets are nested.
+    """
+    key = digest(maps, seeds, str(maps.device))
+    if key in _RANKS:
+        _RANKS.move_to_end(key)
+        return _RANKS[key]
+    ranks = _RANKS[key] = _rank(maps, seeds)
+    while len(_RANKS) > 1 and sum(each.nbytes for each in _RANKS.values()) > KEPT_BYTES:
+        _RANKS.popitem(last=False)
+    return ranks
+
+
+def _rank(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
+    flat = maps.flatten(1) + 0.0  # turns -0.0 into 0.0, which some sorts tell apart
+    pixels = flat.shape[1]
+    shuffle = shuffles(seeds, pixels).to(flat.device)
+    order = shuffle.gather(1, flat.gather(1, shuffle).argsort(dim=1, stable=True))
+    places = torch.arange(pixels, device=flat.device, dtype=torch.int32).expand_as(order)
+    ranks = torch.empty(order.shape, device=flat.device, dtype=torch.int32)
+    return ranks.scatter_(1, order, places).view_as(maps)
+
+
+def least(ranks: Tensor, count: int) -> Tensor:
+    """Where the `count` least relevant pixels are."""
+    return ranks < count
+
+
+def most(ranks: Tensor, count: int) -> Tensor:
+    """Where the `count` most relevant pixels are."""
+    return ranks >= int(np.prod(ranks.shape[1:])) - count

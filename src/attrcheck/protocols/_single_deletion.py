@@ -1,0 +1,120 @@
+"""Deleting one patch: does a map rank the cells of a grid as their deletion does?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attrcheck.errors import AttrcheckError
+from attrcheck.models._tuning import Tuning
+from attrcheck.outcomes import outcome
+from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows, Shared
+from attrcheck.ranks import spearman
+from attrcheck.removal import removal as removals
+
+TIE = 1e-9
+"""Of a map's largest cell: sums of equal pixels differ by rounding alone."""
+
+
+@dataclass(frozen=True)
+class Drops(Shared):
+    """What the model loses with each cell of a grid: intact minus deleted, [N, grid * grid]."""
+
+    grid: int
+    removal: str
+
+    @property
+    def key(self) -> str:
+        """One entry a grid and removal."""
+        return f"drops.{self.removal}.{self.grid}"
+
+    def observe(self, model: nn.Module, batch: Batch) -> Rows:
+        """Drops of the label's logit and probability; one pass a cell."""
+        remove = removals.get(self.removal).of(batch.images, batch.seeds)
+        cells = cell_masks(self.grid, batch.images).unbind()
+        every = [
+            outcome(model, remove(~cell.expand(len(batch.images), -1, -1)), batch.labels)
+            for cell in cells
+        ]
+        return {
+            f"drop_{name}": batch.intact[name][:, None].astype(np.float64)
+            - np.stack([each[name] for each in every], axis=1).astype(np.float64)
+            for name in ("logit", "probability")
+        }
+
+
+@dataclass(frozen=True)
+class SingleDeletion(Protocol):
+    """Mean over images of Spearman's correlation between a cell's attribution and its drop.
+
+    In [-1, 1], higher is better. Attribution is the sum of the map over the cell, in float64; an
+    image on which either side is constant has no score. `measure` is the output that drops.
+    """
+
+    grid: int = 4
+    removal: str = "mean"
+    measure: Literal["logit", "probability"] = "logit"
+    tuning: Tuning | None = None
+    most_images: int | None = None
+    higher_is_better = True
+
+    @property
+    def needs(self) -> tuple[Need, ...]:  # type: ignore[override]
+        """Fine-tuning needs something to learn from."""
+        return ("training",) if self.tuning else ()
+
+    @property
+    def shared(self) -> Drops:
+        """No drop depends on a map."""
+        return Drops(self.grid, self.removal)
+
+    @property
+    def observation(self) -> str:
+        """Both outputs are observed, whichever is measured."""
+        kind = "idsds" if self.tuning else "sds"
+        return f"{kind}.{self.removal}.{self.grid}"
+
+    def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
+        """The attribution of every cell beside its drops, [N, cells]; no pass of the model."""
+        check_grid(self.grid, batch.images)
+        cells = F.avg_pool2d(
+            maps.double()[:, None],
+            (maps.shape[1] // self.grid, maps.shape[2] // self.grid),
+            divisor_override=1,
+        )
+        return {"attribution": cells.flatten(1).cpu().numpy(), **shared}
+
+    def reduce(self, rows: Rows) -> Reduction:
+        """Spearman's correlation, image by image."""
+        scores = spearman(rows["attribution"], rows[f"drop_{self.measure}"], TIE)
+        defined = np.isfinite(scores)
+        return Reduction(
+            score=float(scores[defined].mean()) if defined.any() else np.nan,
+            per_image=scores,
+            undefined=int((~defined).sum()),
+        )
+
+
+def cell_masks(grid: int, images: Tensor) -> Tensor:
+    """Where each cell of the grid is, row by row: [grid * grid, H, W] bool."""
+    check_grid(grid, images)
+    height, width = images.shape[2:]
+    rows = torch.arange(height, device=images.device) // (height // grid)
+    columns = torch.arange(width, device=images.device) // (width // grid)
+    cells = rows[:, None] * grid + columns
+    return cells == torch.arange(grid * grid, device=images.device)[:, None, None]
+
+
+def check_grid(grid: int, images: Tensor) -> None:
+    """Raise unless the grid cuts the images into equal cells."""
+    height, width = images.shape[2:]
+    if height % grid or width % grid:
+        raise AttrcheckError(
+            f"a grid of {grid}x{grid} does not cut images of {height}x{width} into equal cells; "
+            "choose a grid that divides both sides"
+        )

@@ -1,0 +1,44 @@
+"""Ground truth: does a map point at what decides the class? No pass of the model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+
+from attrcheck.errors import AttrcheckError
+from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows
+
+
+@dataclass(frozen=True)
+class GroundTruth(Protocol):
+    """The mean over images of a score in [0, 1] of a map against a mask; higher is better.
+
+    A map for which the score is not defined has none, and is counted.
+    """
+
+    higher_is_better = True
+    needs: tuple[Need, ...] = ("masks",)
+
+    @abstractmethod
+    def compare(self, maps: Tensor, masks: Tensor, seeds: tuple[int, ...]) -> Tensor:
+        """The score [N] of maps against masks, both [N, H, W]; NaN where there is none."""
+
+    def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
+        """The score of each image."""
+        if batch.masks is None:
+            raise AttrcheckError("the dataset has no masks to compare maps with")
+        scores = self.compare(maps.double(), batch.masks.bool(), batch.seeds)
+        return {"score": scores.double().cpu().numpy()}
+
+    def reduce(self, rows: Rows) -> Reduction:
+        """The mean over the images that have a score."""
+        scores = rows["score"].astype(np.float64)
+        defined = np.isfinite(scores)
+        return Reduction(
+            score=float(scores[defined].mean()) if defined.any() else np.nan,
+            per_image=scores,
+            undefined=int((~defined).sum()),
+        )

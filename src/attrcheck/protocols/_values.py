@@ -1,0 +1,23 @@
+"""Maps as values in [0, 1], for protocols that see more of them than their order."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+Normalisation: TypeAlias = Literal["max", "clip"]
+"""`max`: negatives are clipped, then each map is divided by its maximum. `clip`: a map is taken at
+its word, and what lies outside [0, 1] is clipped."""
+
+
+def normalised(maps: Tensor, how: Normalisation) -> Tensor:
+    """Maps [N, H, W] in [0, 1], as float64; one that is then constant becomes NaN: undefined."""
+    values = maps.double().clamp(min=0)
+    if how == "max":
+        values = values / values.amax((1, 2), keepdim=True)  # a map without positives: 0 / 0
+    else:
+        values = values.clamp(max=1)
+    constant = values.amax((1, 2), keepdim=True) == values.amin((1, 2), keepdim=True)
+    return values.masked_fill(constant, torch.nan)

@@ -1,0 +1,74 @@
+"""Completeness: how much of the accuracy goes with what a map calls salient (Li et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+
+from attrcheck.fingerprint import digest
+from attrcheck.outcomes import outcome
+from attrcheck.protocols import Batch, Protocol, Reduction, Rows, protocol
+from attrcheck.protocols._values import Normalisation, normalised
+from attrcheck.removal import removal as removals
+
+IMAGES = {"default": 50}
+"""Images a case by profile; all where none is given."""
+
+
+@dataclass(frozen=True)
+class Completeness(Protocol):
+    """Mean over t = .9, .8, ... .1 of accuracy intact minus accuracy without pixels above t.
+
+    Pixels whose normalised value is above t are imputed. In [-1, 1], higher is better. Images
+    whose normalised map is constant take no part.
+    """
+
+    tenths: tuple[int, ...] = tuple(range(9, 0, -1))
+    normalisation: Normalisation = "max"
+    removal: str = "noisy_linear"
+    most_images: int | None = None
+    higher_is_better = True
+
+    @property
+    def observation(self) -> str:
+        """All but what becomes of the rows."""
+        return f"completeness.{self.removal}.{self.normalisation}.{digest(self.tenths)}"
+
+    def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
+        """Outcomes [N, 1 + thresholds], the intact image first, and whether the map is defined."""
+        values = normalised(maps, self.normalisation)
+        remove = removals.get(self.removal).of(batch.images, batch.seeds)
+        every = [
+            batch.intact,
+            *(
+                outcome(model, remove(~(values > tenth / 10)), batch.labels)
+                for tenth in self.tenths
+            ),
+        ]
+        rows = {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
+        return {**rows, "defined": values.isfinite().all(2).all(1).cpu().numpy()}
+
+    def reduce(self, rows: Rows) -> Reduction:
+        """Accuracies are summed in whole numbers, so that equal scores are equal."""
+        defined = rows["defined"].astype(bool)
+        correct = rows["correct"][defined].astype(np.int64)
+        n, missing = len(correct), int((~defined).sum())
+        lost = correct[:, :1] - correct[:, 1:]
+        per_image = np.full(len(defined), np.nan)
+        per_image[defined] = lost.mean(axis=1)
+        if not n:
+            return Reduction(np.nan, per_image=per_image, undefined=missing)
+        return Reduction(
+            score=lost.sum().item() / lost.size,
+            curve=([tenth / 10 for tenth in self.tenths], (lost.sum(axis=0) / n).tolist()),
+            per_image=per_image,
+            undefined=missing,
+        )
+
+
+@protocol("completeness")
+def completeness(profile: str = "full") -> Completeness:
+    """Accuracy lost with all pixels above a threshold, over nine of them; higher is better."""
+    return Completeness(most_images=IMAGES.get(profile))

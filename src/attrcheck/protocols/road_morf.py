@@ -1,0 +1,19 @@
+"""Most relevant first, removed pixels imputed from their neighbours (ROAD, Rong et al. 2022)."""
+
+from __future__ import annotations
+
+from attrcheck.protocols import protocol
+from attrcheck.protocols._ablation import Ablation
+from attrcheck.protocols._road import AT, IMAGES
+
+
+@protocol("road_morf")
+def road_morf(profile: str = "full") -> Ablation:
+    """Accuracy should fall at once: lower is better."""
+    return Ablation(
+        most_relevant_first=True,
+        higher_is_better=False,
+        removal="noisy_linear",
+        at=AT,
+        most_images=IMAGES.get(profile),
+    )

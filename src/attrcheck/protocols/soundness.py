@@ -1,0 +1,155 @@
+"""Soundness: how much of what a map calls salient helps the model (Li et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from attrcheck.fingerprint import digest
+from attrcheck.outcomes import outcome
+from attrcheck.protocols import Batch, Protocol, Reduction, Rows, protocol
+from attrcheck.protocols._order import least, pixel_counts, ranks_of
+from attrcheck.protocols._values import Normalisation, normalised
+from attrcheck.removal import removal as removals
+
+Floats = NDArray[np.float64]
+
+PERCENT = tuple(range(98, 2, -1))
+"""Per cent of the pixels that are missing, step by step: the paper's 96 mask ratios."""
+STRIDE = {"smoke": 8, "default": 8}
+"""By profile, how many of the ratios make one step; each is its own where none is given."""
+LEVELS = 101
+"""Accuracies that the area is taken over."""
+
+
+@dataclass(frozen=True)
+class Soundness(Protocol):
+    """Area of q over accuracy, q the share of included attribution that moved accuracy up.
+
+    The most salient pixels are inserted: at step k the n_k = round(P r_k) least salient ones are
+    imputed. s_k is the accuracy, R_k an image's included attribution, D_k what step k added to it.
+    Where s_k - s_(k-1) < `rise` and s_k > `start`, D_k is false: F_k = F_(k-1) + D_k. Then
+    q_k = mean of (R_k - F_k) / R_k over images with R_k > 0. The start is never below chance.
+
+    The score is the mean of q over accuracies from the start to `level`, the highest that every
+    competitor reaches, read off along the best accuracy so far; in [0, 1], higher is better.
+    Images whose normalised map is constant take no part.
+    """
+
+    percent: tuple[int, ...] = PERCENT
+    rise: Fraction = Fraction(1, 100)
+    start: Fraction = Fraction(4, 100)
+    normalisation: Normalisation = "max"
+    removal: str = "noisy_linear"
+    level: float | None = None
+    higher_is_better = True
+    least_images = 100
+
+    @property
+    def observation(self) -> str:
+        """All but what becomes of the rows."""
+        return f"soundness.{self.removal}.{self.normalisation}.{digest(self.percent)}"
+
+    def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
+        """Outcomes and the attribution included, [N, steps]; NaN for a map that is undefined."""
+        values = normalised(maps, self.normalisation)
+        ranks = ranks_of(values.nan_to_num(), batch.seeds)
+        remove = removals.get(self.removal).of(batch.images, batch.seeds)
+        steps: list[Rows] = []
+        for count in pixel_counts(ranks[0].numel(), self.percent, 100):
+            keep = ~least(ranks, count)
+            included = torch.where(keep, values, 0.0).sum((1, 2))
+            found = outcome(model, remove(keep), batch.labels)
+            steps.append({**found, "included": included.cpu().numpy()})
+        rows = {name: np.stack([step[name] for step in steps], axis=1) for name in steps[0]}
+        return {**rows, "chance": np.full(len(maps), batch.chance)}
+
+    def settle(self, competitors: Sequence[Rows]) -> Soundness:
+        """The judge that stops at the highest accuracy that all of these reach."""
+        defined = [rows for rows in map(_defined, competitors) if len(rows["included"])]
+        reached = [rows["correct"].mean(axis=0).max() for rows in defined]
+        return replace(self, level=float(min(reached))) if reached else self
+
+    def reduce(self, rows: Rows) -> Reduction:
+        """The curve (s_k, q_k), and the mean of q along it."""
+        defined = _defined(rows)
+        missing = len(rows["included"]) - len(defined["included"])
+        if not len(defined["included"]):
+            return Reduction(np.nan, undefined=missing)
+        once = np.ones((1, len(defined["included"])), dtype=np.int64)
+        accuracy, q = (curve[0] for curve in self.curves(defined, once))
+        score = self._mean(accuracy, q, float(defined["chance"][0]))
+        return Reduction(score, (accuracy.tolist(), q.tolist()), undefined=missing)
+
+    def resample(self, rows: Rows, counts: NDArray[np.int64]) -> Floats:
+        """The score on every resample, from all curves at once."""
+        counts = counts[:, _is_defined(rows)]
+        defined = _defined(rows)
+        scores = np.full(len(counts), np.nan)
+        drawn = counts.any(axis=1)
+        accuracies, qs = self.curves(defined, counts[drawn])
+        chance = float(defined["chance"][0])
+        curves = zip(accuracies, qs, strict=True)
+        scores[drawn] = [self._mean(accuracy, q, chance) for accuracy, q in curves]
+        return scores
+
+    def curves(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """s and q, [resamples, steps], when image i is drawn counts[b, i] times."""
+        included = rows["included"].astype(np.float64)
+        added = np.diff(included, axis=1, prepend=0.0)
+        false = self._false(rows, counts)
+        q: Floats = np.empty(false.shape)
+        for k in range(q.shape[1]):
+            some = included[:, k] > 0
+            weights = counts[:, some]
+            shares = added[some, : k + 1] / included[some, k, None]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                wrong = ((weights @ shares) * false[:, : k + 1]).sum(axis=1) / weights.sum(axis=1)
+            q[:, k] = 1 - wrong
+        right = counts @ rows["correct"].astype(np.int64)
+        return right / counts.sum(axis=1, keepdims=True), q
+
+    def _false(self, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which steps added nothing but falsehood; counts of images are compared, not floats."""
+        right = counts @ rows["correct"].astype(np.int64)
+        total = counts.sum(axis=1, keepdims=True)
+        start = self._start(float(rows["chance"][0]))
+        stalled = np.diff(right, axis=1, prepend=0) * self.rise.denominator < (
+            self.rise.numerator * total
+        )
+        return np.asarray(stalled & (right * start.denominator > start.numerator * total))
+
+    def _start(self, chance: float) -> Fraction:
+        return max(self.start, Fraction(chance).limit_denominator(10**6))
+
+    def _mean(self, accuracy: Floats, q: Floats, chance: float) -> float:
+        """The mean of q over accuracies from the start to the level."""
+        start = float(self._start(chance))
+        level = accuracy.max() if self.level is None else self.level
+        if level <= start:
+            return float(np.nan)
+        best = np.maximum.accumulate(accuracy)
+        record = np.diff(best, prepend=-1.0) > 0
+        return float(np.interp(np.linspace(start, level, LEVELS), best[record], q[record]).mean())
+
+
+def _defined(rows: Rows) -> Rows:
+    """The rows of images whose map is defined."""
+    chosen = _is_defined(rows)
+    return {name: row[chosen] for name, row in rows.items()}
+
+
+def _is_defined(rows: Rows) -> NDArray[np.bool_]:
+    return np.asarray(np.isfinite(rows["included"].astype(np.float64)).all(axis=1))
+
+
+@protocol("soundness")
+def soundness(profile: str = "full") -> Soundness:
+    """Share of the salient attribution that lifts accuracy as it is inserted; higher is better."""
+    return Soundness(PERCENT[:: STRIDE.get(profile, 1)])

@@ -1,0 +1,42 @@
+"""Ranks and their correlation, row by row, with ties that floats would break at random."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def average_ranks(values: ArrayLike, tolerance: float = 0.0) -> NDArray[np.float64]:
+    """Ranks 1 .. P in each row of [N, P]; ties share the mean of their ranks.
+
+    Neighbours in order that differ by at most `tolerance` times the row's largest magnitude tie.
+
+    >>> average_ranks([[0.1, 0.5, 0.1]]).tolist()
+    [[1.5, 3.0, 1.5]]
+    """
+    rows = np.asarray(values, dtype=np.float64)
+    n, size = rows.shape
+    order = rows.argsort(axis=1, kind="stable")
+    rising = np.take_along_axis(rows, order, axis=1)
+    within = tolerance * np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    apart = np.diff(rising, axis=1, prepend=-np.inf) > within
+    groups = apart.cumsum(axis=1) - 1 + size * np.arange(n)[:, None]
+    totals = np.bincount(groups.ravel(), np.tile(np.arange(1.0, size + 1), n), minlength=n * size)
+    members = np.bincount(groups.ravel(), minlength=n * size)
+    ranks = np.empty_like(rows)
+    np.put_along_axis(ranks, order, (totals / np.maximum(members, 1))[groups], axis=1)
+    return ranks
+
+
+def spearman(one: ArrayLike, other: ArrayLike, tolerance: float = 0.0) -> NDArray[np.float64]:
+    """Spearman's correlation of two [N, P], row by row, in [-1, 1]; NaN where a row is constant.
+
+    `tolerance` is that of the first.
+    """
+    a, b = average_ranks(one, tolerance), average_ranks(other)
+    a -= a.mean(axis=1, keepdims=True)
+    b -= b.mean(axis=1, keepdims=True)
+    size = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    found = np.full(len(a), np.nan)
+    np.divide((a * b).sum(axis=1), size, out=found, where=size > 0)
+    return found.clip(-1, 1)

@@ -56,8 +56,30 @@ def test_the_report_has_its_sections_in_order(two):
         "## Leaderboard",
         "## Cases",
         "## Without a score",
+        "## Protocols",
         "## Run",
     ]
+
+
+def test_a_protocol_is_shown_with_its_settings_and_cost():
+    passes = {"attribution": [1.0, 1.0], "observation": [9.0, 2.0]}
+    outcome = Outcome("ok", score=0.5, replicates=np.ones(10), seconds=0.1, passes=passes)
+    found = document(CaseResult("a-x-up", True, 8, 0.875, {"one": outcome}, {"steps": 10}))
+    assert cells(markdown.render(found), "up") == ["up", "higher", "8", "13", "steps=10"]
+
+
+def test_fine_tuned_models_are_shown_before_and_after():
+    facts = {
+        "removal": "mean",
+        "grid": 4,
+        "accuracy": {"before": 0.9, "after": 0.95},
+        "worst_cell": {"before": 0.5, "after": 0.75},
+        "similarity": {"label_probability": 0.0494, "gradcam": None},
+    }
+    outcome = Outcome("ok", score=0.5, replicates=np.ones(10), seconds=0.1)
+    case = CaseResult("a-x-up", True, 8, 0.875, {"one": outcome}, tuning=facts)
+    row = cells(markdown.render(document(case)), "a-x")
+    assert row == ["a-x", "mean, 4x4", "90.0% -> 95.0%", "50.0% -> 75.0%", "0.049", "-"]
 
 
 def test_the_board_is_a_table(two):

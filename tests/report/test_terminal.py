@@ -38,7 +38,9 @@ def document():
             "partial": False,
         },
         "missing": [],
-        "cases": [{"id": "a-x-up", "scores": {"saliency": score(), "random": score()}}],
+        "cases": [
+            {"id": "a-x-up", "images": 128, "scores": {"saliency": score(), "random": score()}}
+        ],
         "leaderboard": [
             entry(1, "saliency"),
             entry(2, "random", meta_rank=-1.234, low=None, high=None, wins=None)
@@ -70,12 +72,15 @@ def test_the_board_is_at_most_100_columns_wide(document, length):
     assert name[:10] in board
 
 
+def test_costly_protocols_may_take_fewer_images(document):
+    document["cases"].append({"id": "a-x-slow", "images": 25, "scores": {}})
+    assert "25 to 128 images a case" in terminal.remarks(document)[0]
+
+
 def test_a_complete_run_has_one_remark(document):
     assert terminal.remarks(document) == [
         "1 cases x 2 methods, profile default, 128 images a case, seed 3"
     ]
-    document["settings"]["images"] = None
-    assert "all images a case" in terminal.remarks(document)[0]
 
 
 def test_a_partial_run_says_so_and_names_its_methods(document):

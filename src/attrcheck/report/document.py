@@ -140,6 +140,8 @@ class Ranking:
                 "higher_is_better": result.higher_is_better,
                 "images": result.images,
                 "accuracy": result.accuracy,
+                "protocol_settings": result.protocol,
+                "tuning": result.tuning,
                 "scores": {
                     name: _outcome(result.outcomes[name], _number(rank))
                     for name, rank in zip(self.methods, ranks, strict=True)
@@ -195,6 +197,8 @@ def _outcome(outcome: Outcome, rank: float | None) -> dict[str, Any]:
         "high": outcome.high,
         "rank": rank,
         "constant_maps": outcome.constant,
+        "undefined_images": outcome.undefined,
+        "passes": outcome.passes,
         "curve": None if curve is None else {"x": curve[0], "y": curve[1]},
     }
 

@@ -20,6 +20,8 @@ def render(document: dict[str, Any]) -> str:
         "## Cases",
         _cases(document),
         *_notes(document),
+        *_protocols(document),
+        *_tuned(document),
         *_gates(document),
         *_checks(document),
         "## Run",
@@ -64,6 +66,56 @@ def _cell(outcome: dict[str, Any]) -> str:
 def _notes(document: dict[str, Any]) -> list[str]:
     lines = terminal.footer(document)
     return ["## Without a score", "\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def _protocols(document: dict[str, Any]) -> list[str]:
+    """What each judge was set to, and what its looks at an image cost for each method."""
+    rows = {}
+    for case in document["cases"]:
+        settings = case["protocol_settings"]
+        costs = [score["passes"].get("observation") for score in case["scores"].values()]
+        known = [forward + 2 * backward for forward, backward in filter(None, costs)]
+        # The dearest method of the first case speaks for all: most cost the same.
+        rows.setdefault(
+            case["protocol"],
+            [
+                case["protocol"],
+                "higher" if case["higher_is_better"] else "lower",
+                case["images"],
+                f"{max(known):g}" if known else "-",
+                _inline(", ".join(f"{name}={value}" for name, value in settings.items())),
+            ],
+        )
+    headers = ["protocol", "better", "images", "passes", "settings"]
+    table = tabulate(list(rows.values()), headers, "github", disable_numparse=True)
+    note = "Passes: of the model, an image and method, what methods share aside; a backward pass "
+    return ["## Protocols", table, note + "counts as two forward ones."] if rows else []
+
+
+def _tuned(document: dict[str, Any]) -> list[str]:
+    """What fine-tuning made of the models, where a protocol asked for it."""
+    rows = [
+        [
+            f"{case['dataset']}-{case['model']}",
+            f"{facts['removal']}, {facts['grid']}x{facts['grid']}",
+            _change(facts["accuracy"]),
+            _change(facts["worst_cell"]),
+            *("-" if value is None else f"{value:.3f}" for value in facts["similarity"].values()),
+        ]
+        for case in document["cases"]
+        if (facts := case["tuning"])
+    ]
+    if not rows:
+        return []
+    names = next(case["tuning"]["similarity"] for case in document["cases"] if case["tuning"])
+    difference = [f"difference: {name.replace('_', ' ')}" for name in names]
+    headers = ["model", "deleted cell", "accuracy", "with the worst cell deleted", *difference]
+    table = tabulate(rows, headers, "github", disable_numparse=True)
+    return ["## Fine-tuned models", table]
+
+
+def _change(figure: dict[str, float]) -> str:
+    return f"{figure['before']:.1%} -> {figure['after']:.1%}"
 
 
 def _gates(document: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ def remarks(document: dict[str, Any]) -> list[str]:
     cases, methods = len(document["cases"]), len(settings["methods"])
     lines = [
         f"{cases} cases x {methods} methods, profile {settings['profile']}, "
-        f"{settings['images'] or 'all'} images a case, seed {settings['seed']}"
+        f"{_images(document)} images a case, seed {settings['seed']}"
     ]
     if missing:
         lines.append(f"INCOMPLETE: no result from {len(missing)} item(s): {_some(missing)}")
@@ -95,6 +95,12 @@ def _tight() -> Iterator[None]:
         yield
     finally:
         tables.MIN_PADDING = before
+
+
+def _images(document: dict[str, Any]) -> str:
+    """`100`, or `12 to 100` where costly protocols take fewer."""
+    counts = sorted({case["images"] for case in document["cases"]})
+    return " to ".join(dict.fromkeys(str(count) for count in (counts[:1] + counts[-1:]))) or "no"
 
 
 def _some(names: list[str], most: int = 8) -> str:

@@ -1,0 +1,127 @@
+"""Seconds of each protocol over seconds of the bare forward passes that it needs.
+
+    python benchmarks/protocols.py                   # embedded models at 32 px, resnet18 at 224 px
+    python benchmarks/protocols.py "resnet*"         # some
+    python benchmarks/protocols.py --quantus         # resnet18 against Quantus, where installed
+
+Evaluation is what the engine does for one batch and one method, down to the score: what methods
+share is included, attribution is not. The floor is as many forward passes of the model as it came,
+eager, in inference mode, on batches of the same size. Both run in turns in one process, so that the
+load of the machine falls on both, and the ratio is that of the fastest turns. Maps are noise, which
+is the hardest case for imputation: every hole has another shape.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+from tabulate import tabulate
+from torch import Tensor, nn
+
+from attrcheck.datasets import dataset as datasets
+from attrcheck.draws import normal_draws, shuffles, uniform_draws
+from attrcheck.models import model as models
+from attrcheck.models._fast import Fast, fast
+from attrcheck.outcomes import outcome
+from attrcheck.protocols import Batch, Protocol, _order
+from attrcheck.protocols import protocol as protocols
+
+GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
+    ("road_morf", "road_lerf", "soundness", "completeness"), 2.0
+)
+"""At most, for small models; for resnet18 the first four shall not exceed one."""
+SECONDS = 3.0
+"""Of a cell of the table: no new turn after so many, but at least three turns."""
+
+
+def evaluate(protocol: Protocol, judge: Fast, images: Tensor, labels: Tensor, maps: Tensor) -> None:
+    """One method in one batch, as the engine does it; nothing is remembered from before."""
+    for known in (_order._RANKS.clear, *(f.cache_clear for f in (shuffles, normal_draws))):
+        known()
+    uniform_draws.cache_clear()
+    seeds = tuple(range(len(images)))
+    batch = Batch(images, labels, seeds, outcome(judge, images, labels))
+    shared = protocol.shared.observe(judge, batch) if protocol.shared else {}
+    protocol.reduce(protocol.observe(judge, batch, maps, shared))
+
+
+def bare(network: nn.Module, images: Tensor, passes: int) -> None:
+    with torch.inference_mode():
+        for _ in range(passes):
+            network(images)
+
+
+def seconds(run: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def fastest(one: Callable[[], None], other: Callable[[], None]) -> tuple[float, float]:
+    """Seconds of the fastest turn of each, after one that does not count."""
+    one(), other()
+    turns = []
+    start = time.perf_counter()
+    while len(turns) < 3 or time.perf_counter() - start < SECONDS:
+        turns.append((seconds(one), seconds(other)))
+    ours, floor = (min(side) for side in zip(*turns, strict=True))
+    return ours, floor
+
+
+def subjects(globs: str) -> Iterator[tuple[str, nn.Module, Tensor, Tensor]]:
+    """Name, network, images and labels."""
+    shapes = datasets.get("shapes").load().head(64)
+    for name in models:
+        if models.get(name).embedded and fnmatch.fnmatch(name, globs):
+            network = models.get(name).build(shapes)
+            yield name, network.eval(), shapes.normalise(shapes.images), shapes.labels
+    if fnmatch.fnmatch("resnet18", globs):
+        yield resnet18()
+
+
+def resnet18() -> tuple[str, nn.Module, Tensor, Tensor]:
+    from attrcheck.vision import torchvision
+
+    torch.manual_seed(0)
+    network = torchvision.models.resnet18(num_classes=1000).eval()
+    return "resnet18", network, torch.randn(4, 3, 224, 224), torch.arange(4)
+
+
+def row(name: str, network: nn.Module, images: Tensor, labels: Tensor) -> list[str]:
+    judge = fast(network)
+    maps = torch.rand(len(images), *images.shape[2:], generator=torch.Generator().manual_seed(0))
+    cells = [name, f"{len(images)} x {images.shape[2]} px"]
+    for protocol_name in GOALS:
+        # The smaller of the settings: a step costs the same, however many there are.
+        protocol = protocols.get(protocol_name).make("default")
+        before = judge.passes
+        evaluate(protocol, judge, images, labels, maps)
+        passes = (judge.passes - before) // len(images)
+        ours, floor = fastest(
+            lambda p=protocol: evaluate(p, judge, images, labels, maps),  # type: ignore[misc]
+            lambda n=passes: bare(network, images, n),  # type: ignore[misc]
+        )
+        cells.append(f"{ours / floor:.2f}")
+    return cells
+
+
+def main() -> None:
+    if "--quantus" in sys.argv:
+        from peers import against_quantus
+
+        print(against_quantus(*resnet18()[1:]))
+        return
+    globs = sys.argv[1] if len(sys.argv) > 1 else "*"
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    rows = [row(*subject) for subject in subjects(globs)]
+    headers = ["model", "images", *GOALS]
+    goals = ["at most", "", *(f"{goal:.1f}" for goal in GOALS.values())]
+    print(tabulate([*rows, goals], headers, "github", disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -655,6 +655,13 @@ def test_true_sensitivity_by_hand(world, quantus):
     assert found == pytest.approx(wanted.numpy(), rel=1e-3)
 
 
+def test_true_metrics_take_a_wrapper_that_is_not_in_eval_mode(world, quantus):
+    protocol = adapt("PixelFlipping", **SMALL["PixelFlipping"])()
+    wanted = world.scores(protocol)
+    world.model = nn.Sequential(world.model)
+    assert world.scores(protocol) == pytest.approx(wanted)
+
+
 def test_true_maps_that_quantus_refuses(world, quantus):
     maps = torch.stack([torch.ones(SIDE, SIDE), -torch.rand(SIDE, SIDE) - 1, world.maps[2]])
     for name in ("Sparseness", "PixelFlipping"):

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attrcheck.registry import Registry
@@ -82,6 +83,8 @@ class Protocol(ABC):
 
     Subclasses are frozen dataclasses: their fields are the settings, and part of every record.
 
+    bounds: what no score goes below or above. sees: whether the values of a map count, or only
+    their `order`, so that no strictly increasing transform of it changes a row.
     needs: what a dataset or model must offer, else there is no such case.
     least_images: with fewer, a warning. most_images: more than these do not take part.
     tuning: the fine-tuning that the model goes through before it is attributed and observed.
@@ -89,6 +92,8 @@ class Protocol(ABC):
     """
 
     higher_is_better: bool
+    bounds: tuple[float, float] = (-inf, inf)
+    sees: Literal["order", "values"] = "values"
     needs: tuple[Need, ...] = ()
     least_images: int = 1
     most_images: int | None = None

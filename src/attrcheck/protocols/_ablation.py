@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -56,6 +57,12 @@ class Ablation(Protocol):
     measure: Measure = "correct"
     area: Literal["trapezoid", "mean"] = "trapezoid"
     most_images: int | None = None
+    sees = "order"
+
+    @property
+    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        """Those of the measure."""
+        return (-inf, inf) if self.measure == "logit" else (0.0, 1.0)
 
     @property
     def shared(self) -> Emptied | None:

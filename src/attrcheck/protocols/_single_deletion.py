@@ -62,6 +62,7 @@ class SingleDeletion(Protocol):
     tuning: Tuning | None = None
     most_images: int | None = None
     higher_is_better = True
+    bounds = (-1.0, 1.0)
 
     @property
     def needs(self) -> tuple[Need, ...]:  # type: ignore[override]

@@ -20,6 +20,7 @@ class GroundTruth(Protocol):
     """
 
     higher_is_better = True
+    bounds = (0.0, 1.0)
     needs: tuple[Need, ...] = ("masks",)
 
     @abstractmethod

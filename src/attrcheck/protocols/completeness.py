@@ -30,6 +30,7 @@ class Completeness(Protocol):
     removal: str = "noisy_linear"
     most_images: int | None = None
     higher_is_better = True
+    bounds = (-1.0, 1.0)
 
     @property
     def observation(self) -> str:

@@ -15,6 +15,8 @@ from attrcheck.protocols._truth import GroundTruth
 class PointingGame(GroundTruth):
     """1 where the highest pixel is inside the mask, 0 where it is not (Zhang et al. 2018)."""
 
+    sees = "order"
+
     def compare(self, maps: Tensor, masks: Tensor, seeds: tuple[int, ...]) -> Tensor:
         """Ties for the highest pixel are broken by the image's seed."""
         return (most(ranks_of(maps, seeds), 1) & masks).sum((1, 2))

@@ -15,6 +15,8 @@ from attrcheck.protocols._truth import GroundTruth
 class RelevanceRank(GroundTruth):
     """Of the K highest pixels, K the size of the mask, the share inside (Arras et al. 2022)."""
 
+    sees = "order"
+
     def compare(self, maps: Tensor, masks: Tensor, seeds: tuple[int, ...]) -> Tensor:
         """Undefined for an empty mask."""
         size = masks.sum((1, 2))

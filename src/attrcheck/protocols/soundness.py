@@ -49,6 +49,7 @@ class Soundness(Protocol):
     removal: str = "noisy_linear"
     level: float | None = None
     higher_is_better = True
+    bounds = (0.0, 1.0)
     least_images = 100
 
     @property

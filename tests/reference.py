@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 
@@ -43,32 +41,3 @@ def fuse(scores, higher_is_better, smoothing=0.5, clip=None, tolerance=0.0):
             results.append(math.log(odds))
     kappa = np.linalg.lstsq(np.array(equations), np.array(results), rcond=None)[0]
     return kappa, wins, compared
-
-
-def ablation(model, images, labels, maps, seeds, steps, most_relevant_first):
-    """Remove pixels one by one into a copy of each image; the label's logit at each step."""
-    rows = []
-    for image, label, values, seed in zip(images, labels, maps, seeds, strict=True):
-        pixels = values.numel()
-        place = {
-            pixel: at for at, pixel in enumerate(np.random.default_rng(seed).permutation(pixels))
-        }
-        sign = -1 if most_relevant_first else 1
-        order = sorted(range(pixels), key=lambda p: (sign * values.flatten()[p].item(), place[p]))
-        left = image.clone()
-        removed, row = 0, []
-        for k in range(steps + 1):
-            while removed < math.floor(Fraction(pixels * k, steps) + Fraction(1, 2)):
-                y, x = divmod(order[removed], values.shape[1])
-                left[:, y, x] = 0
-                removed += 1
-            row.append(model(left[None])[0, label].item())
-        rows.append(row)
-    return {"logit": np.array(rows)}
-
-
-def area(correct):
-    """Trapezoids under the accuracy, one by one."""
-    accuracy = correct.mean(axis=0)
-    width = 1 / (len(accuracy) - 1)
-    return sum(width * (a + b) / 2 for a, b in itertools.pairwise(accuracy))

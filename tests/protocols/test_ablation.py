@@ -1,61 +1,51 @@
-"""MoRF and LeRF: hand-computed, against an oracle, and their laws."""
+"""Ablation in order, MoRF, LeRF, deletion, insertion, ROAD: by hand, by an oracle, by its laws."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 
 from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch
-from attrcheck.protocols._ablation import Ablation, pixel_counts, removal_ranks
+from attrcheck.protocols import _order
+from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols._ablation import Ablation
+from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
 from attrcheck.protocols.lerf import lerf
 from attrcheck.protocols.morf import morf
-from tests import reference
+from attrcheck.removal import removal
+from tests import reference_protocols as reference
+from tests.reference_protocols import batch_of, linear_model, rows_of
 
 SIDE = 4
 
 
-def batch_of(images, labels, model, seeds=None):
-    seeds = tuple(range(len(images))) if seeds is None else seeds
-    return Batch(images, labels, seeds, outcome(model, images, labels))
-
-
-def rows_of(protocol, model, batch, maps):
-    return protocol.observe(model, batch, maps, protocol.shared(model, batch))
-
-
-def linear_model(weight):
-    """Two classes: the logit of class 1 is the weighted sum of the pixels, that of class 0 is 0."""
-    model = nn.Sequential(nn.Flatten(), nn.Linear(weight.numel(), 2, bias=False))
-    with torch.no_grad():
-        model[1].weight.copy_(torch.stack([torch.zeros(weight.numel()), weight.flatten()]))
-    return model
-
-
 @st.composite
-def scenes(draw, images=3):
-    """A random linear model, images, labels and maps with ties."""
+def scenes(draw, images=3, ties=True):
+    """A random linear model, images, labels and maps, with ties or without."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     pixels = rng.normal(size=(images, 1, SIDE, SIDE))
     model = linear_model(torch.tensor(rng.normal(size=(SIDE, SIDE)), dtype=torch.float32))
     labels = torch.from_numpy(rng.integers(0, 2, images))
-    maps = torch.from_numpy(rng.integers(-3, 4, (images, SIDE, SIDE)).astype(np.float32))
+    shape = (images, SIDE, SIDE)
+    values = rng.integers(-3, 4, shape) if ties else rng.normal(size=shape)
+    maps = torch.from_numpy(values.astype(np.float32))
     batch = batch_of(torch.tensor(pixels, dtype=torch.float32), labels, model)
     return model, batch, maps
 
 
 def test_counts_are_rounded_from_exact_fractions():
-    assert pixel_counts(10, 4) == [0, 3, 5, 8, 10]  # 2.5 and 7.5 round up
-    assert pixel_counts(7, 7) == list(range(8))
+    assert pixel_counts(10, (0, 1, 2, 3, 4), 4) == [0, 3, 5, 8, 10]  # 2.5 and 7.5 round up
+    assert pixel_counts(7, tuple(range(8)), 7) == list(range(8))
     # In floats 1024 * 0.29 is 296.96 and int() would lose the pixel.
-    assert pixel_counts(1024, 100)[29] == 297
+    assert pixel_counts(1024, (29,), 100) == [297]
 
 
 @given(st.integers(1, 5000), st.integers(1, 64))
 def test_counts_rise_from_nothing_to_everything(pixels, steps):
-    counts = pixel_counts(pixels, steps)
+    counts = pixel_counts(pixels, tuple(range(steps + 1)), steps)
     assert counts[0] == 0
     assert counts[-1] == pixels
     assert counts == sorted(counts)
@@ -67,8 +57,9 @@ def test_hand_computed_areas():
     images = torch.tensor([[[[3.0, -1.0, -1.5, 0.0]]]])
     batch = batch_of(images, torch.tensor([1]), model)
     maps = torch.tensor([[[3.0, -1.0, -1.5, 0.0]]])
-    most = Ablation(most_relevant_first=True, higher_is_better=False, steps=4)
-    least = Ablation(most_relevant_first=False, higher_is_better=True, steps=4)
+    quarters = {"at": (0, 1, 2, 3, 4), "of": 4}
+    most = Ablation(most_relevant_first=True, higher_is_better=False, **quarters)
+    least = Ablation(most_relevant_first=False, higher_is_better=True, **quarters)
     # Most first: sums .5, -2.5, -2.5, -1.5, 0; a sum of 0 ties and argmax takes class 0.
     rows = rows_of(most, model, batch, maps)
     assert rows["correct"].tolist() == [[True, False, False, False, False]]
@@ -99,22 +90,41 @@ def test_rows_equal_those_of_the_oracle(scene):
             batch.labels,
             maps,
             batch.seeds,
-            protocol.steps,
+            protocol.at,
+            protocol.of,
             most_relevant_first=protocol.most_relevant_first,
         )
         np.testing.assert_allclose(rows["logit"], slow["logit"], atol=1e-5)
         reduced = protocol.reduce(rows)
-        assert reduced.score == pytest.approx(reference.area(rows["correct"]))
+        heights = rows["correct"].mean(axis=0)
+        assert reduced.score == pytest.approx(reference.area(heights, protocol.at))
         assert reduced.score == pytest.approx(reduced.per_image.mean())
 
 
-@given(scenes())
+@given(scenes(ties=False))
 def test_morf_of_a_map_is_lerf_of_its_negation(scene):
     model, batch, maps = scene
     most = rows_of(morf(), model, batch, maps)
     least = rows_of(lerf(), model, batch, -maps)
     for name in most:
         assert np.array_equal(most[name], least[name])
+
+
+@given(scenes(), st.integers(0, SIDE * SIDE))
+def test_what_one_order_takes_first_the_other_takes_last(scene, count):
+    """Ties included: both orders read the same ranks."""
+    _, batch, maps = scene
+    ranks = ranks_of(maps, batch.seeds)
+    assert torch.equal(most(ranks, count), ~least(ranks, SIDE * SIDE - count))
+    assert (most(ranks, count).sum((1, 2)) == count).all()
+
+
+@given(scenes(), st.integers(0, SIDE * SIDE - 1))
+def test_removed_sets_are_nested(scene, count):
+    _, batch, maps = scene
+    ranks = ranks_of(maps, batch.seeds)
+    for gone in (least, most):
+        assert (gone(ranks, count) <= gone(ranks, count + 1)).all()
 
 
 @given(scenes(), st.lists(st.floats(-1e6, 1e6, width=32), min_size=7, max_size=7, unique=True))
@@ -152,7 +162,7 @@ def test_score_is_in_range(scene):
 @given(scenes(), st.integers(0, 2**62))
 def test_ranks_are_a_permutation_that_follows_the_values(scene, seed):
     _, _, maps = scene
-    ranks = removal_ranks(maps, (seed, seed + 1, seed + 2))
+    ranks = ranks_of(maps, (seed, seed + 1, seed + 2))
     for each, values in zip(ranks.flatten(1), maps.flatten(1), strict=True):
         assert sorted(each.tolist()) == list(range(SIDE * SIDE))
         assert values[each.argsort()].tolist() == sorted(values.tolist())
@@ -160,24 +170,129 @@ def test_ranks_are_a_permutation_that_follows_the_values(scene, seed):
 
 def test_ties_are_broken_by_the_seed_alone():
     flat = torch.zeros(2, SIDE, SIDE)
-    first = removal_ranks(flat, (1, 2))
-    assert torch.equal(first, removal_ranks(flat, (1, 2)))
-    assert torch.equal(first[:1], removal_ranks(flat[:1], (1,)))
+    first = ranks_of(flat, (1, 2))
+    assert torch.equal(first, ranks_of(flat, (1, 2)))
+    assert torch.equal(first[:1], ranks_of(flat[:1], (1,)))
     assert not torch.equal(first[0], first[1])
-    assert torch.equal(first, removal_ranks(-flat, (1, 2)))  # -0.0 is no smaller than 0.0
+    assert torch.equal(first, ranks_of(-flat, (1, 2)))  # -0.0 is no smaller than 0.0
 
 
 def test_equal_areas_are_exactly_equal():
     # The same area from different steps: floats summed in another order would differ.
     early = np.array([[1, 1, 0, 0, 1]] * 7 + [[1, 0, 0, 0, 0]], dtype=bool)
     late = np.array([[1, 0, 0, 1, 1]] * 7 + [[1, 0, 0, 0, 0]], dtype=bool)
-    assert morf().reduce({"correct": early}).score == morf().reduce({"correct": late}).score
+    quarters = replace(morf(), at=(0, 1, 2, 3, 4), of=4)
+    assert quarters.reduce({"correct": early}).score == quarters.reduce({"correct": late}).score
 
 
 def test_the_ends_are_not_observed_again():
     model, calls = linear_model(torch.ones(SIDE, SIDE)), []
     batch = batch_of(torch.randn(2, 1, SIDE, SIDE), torch.tensor([0, 1]), model)
-    shared = morf().shared(model, batch)
+    shared = morf().shared.observe(model, batch)
     model.register_forward_hook(lambda *_: calls.append(1))
     morf().observe(model, batch, torch.randn(2, SIDE, SIDE), shared)
-    assert len(calls) == morf().steps - 1
+    assert len(calls) == len(morf().at) - 2
+
+
+def test_an_order_that_does_not_end_empty_shares_nothing():
+    assert protocols.get("road_morf").make().shared is None
+    assert protocols.get("ids").make().shared is None
+
+
+def test_ranks_are_remembered_and_forgotten(monkeypatch):
+    calls, rank = [], _order._rank
+    monkeypatch.setattr(_order, "_rank", lambda *given: calls.append(1) or rank(*given))
+    monkeypatch.setattr(_order, "_RANKS", type(_order._RANKS)())
+    monkeypatch.setattr(_order, "KEPT_BYTES", 2 * 4 * SIDE * SIDE)  # of two maps
+    one, two, three = torch.randn(3, 1, SIDE, SIDE)
+    for maps in (one, one.clone(), two, one):
+        ranks_of(maps, (0,))
+    assert len(calls) == 2
+    ranks_of(three, (0,))  # `two` was asked for longest ago
+    ranks_of(one, (0,))
+    assert len(calls) == 3
+    ranks_of(two, (0,))
+    assert len(calls) == 4
+    ranks_of(two, (1,))
+    assert len(calls) == 5
+
+
+def test_the_area_over_uneven_steps_by_hand():
+    # Heights 1, 1, 0 at 0, .1 and .5: (.1 * 1 + .4 * .5) / .5.
+    road = Ablation(most_relevant_first=True, higher_is_better=False, at=(0, 1, 5))
+    reduced = road.reduce({"correct": np.array([[1, 1, 0]])})
+    assert reduced.score == pytest.approx(0.6)
+    assert reduced.curve == ([0, 0.1, 0.5], [1, 1, 0])
+
+
+def test_the_plain_mean_weighs_all_steps_alike():
+    mean = Ablation(
+        most_relevant_first=False, higher_is_better=True, measure="probability", area="mean"
+    )
+    heights = np.linspace(0, 1, 11) ** 2
+    reduced = mean.reduce({"probability": np.stack([heights, heights / 2])})
+    assert reduced.score == pytest.approx(0.75 * heights.mean())
+    assert reduced.per_image == pytest.approx([heights.mean(), heights.mean() / 2])
+
+
+def test_deletion_is_read_off_the_rows_of_morf():
+    deletion = protocols.get("deletion").make()
+    assert deletion.observation == morf().observation
+    assert type(deletion) is type(morf())
+    assert (deletion.measure, deletion.higher_is_better) == ("probability", False)
+
+
+def test_insertion_by_inserting():
+    """Onto the blurred image, pixel by pixel, the most relevant first."""
+    torch.manual_seed(0)
+    model = linear_model(torch.randn(SIDE, SIDE))
+    images, labels = torch.randn(2, 1, SIDE, SIDE), torch.tensor([0, 1])
+    maps = torch.randn(2, SIDE, SIDE)
+    insertion = protocols.get("insertion").make()
+    batch = batch_of(images, labels, model)
+    found = insertion.reduce(rows_of(insertion, model, batch, maps))
+    canvas = removal.get("blur")(images, torch.zeros(2, SIDE, SIDE))
+    heights = []
+    for tenth in range(11):
+        # As many as are not removed: halves round up there, so down here.
+        count = SIDE * SIDE - pixel_counts(SIDE * SIDE, (10 - tenth,), 10)[0]
+        for image, image_on, values in zip(images, canvas, maps, strict=True):
+            for pixel in values.flatten().argsort(descending=True)[:count].tolist():
+                y, x = divmod(pixel, SIDE)
+                image_on[:, y, x] = image[:, y, x]
+        heights.append(outcome(model, canvas, labels)["probability"].mean())
+    assert found.score == pytest.approx(reference.area(heights, range(11)), abs=1e-6)
+    assert found.curve[1] == pytest.approx(heights[::-1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "most_relevant_first", "higher_is_better", "how", "measure"),
+    [
+        ("morf", True, False, "mean", "correct"),
+        ("lerf", False, True, "mean", "correct"),
+        ("road_morf", True, False, "noisy_linear", "correct"),
+        ("road_lerf", False, True, "noisy_linear", "correct"),
+        ("ids", False, True, "mean", "probability"),
+        ("deletion", True, False, "mean", "probability"),
+        ("insertion", False, True, "blur", "probability"),
+        ("morf:blur", True, False, "blur", "correct"),
+        ("lerf:uniform", False, True, "uniform", "correct"),
+    ],
+)
+def test_the_family(name, most_relevant_first, higher_is_better, how, measure):
+    made = protocols.get(name).make()
+    assert made.most_relevant_first is most_relevant_first
+    assert made.higher_is_better is higher_is_better
+    assert (made.removal, made.measure) == (how, measure)
+
+
+def test_road_has_the_published_fractions_after_the_intact_image():
+    made = protocols.get("road_morf").make()
+    assert [k / made.of for k in made.at] == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9]
+    assert made.at == protocols.get("road_lerf").make().at
+
+
+def test_logits_have_no_bounds():
+    assert morf().bounds == lerf().bounds == (0, 1)
+    logits = Ablation(most_relevant_first=True, higher_is_better=False, measure="logit")
+    assert logits.bounds == (-np.inf, np.inf)

@@ -29,11 +29,14 @@ def average_ranks(values: ArrayLike, tolerance: float = 0.0) -> NDArray[np.float
 
 
 def spearman(one: ArrayLike, other: ArrayLike, tolerance: float = 0.0) -> NDArray[np.float64]:
-    """Spearman's correlation of two [N, P], row by row, in [-1, 1]; NaN where a row is constant.
+    """Spearman's correlation of two [N, P], row by row, in [-1, 1].
 
-    `tolerance` is that of the first.
+    NaN where a row is constant or not finite. `tolerance` is that of the first.
     """
-    a, b = average_ranks(one, tolerance), average_ranks(other)
+    first, second = (np.asarray(rows, dtype=np.float64) for rows in (one, other))
+    usable = (np.isfinite(first) & np.isfinite(second)).all(axis=1, keepdims=True)
+    a = average_ranks(np.where(usable, first, 0.0), tolerance)
+    b = average_ranks(np.where(usable, second, 0.0))
     a -= a.mean(axis=1, keepdims=True)
     b -= b.mean(axis=1, keepdims=True)
     size = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))

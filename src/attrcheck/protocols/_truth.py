@@ -16,7 +16,8 @@ from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows
 class GroundTruth(Protocol):
     """The mean over images of a score in [0, 1] of a map against a mask; higher is better.
 
-    A map for which the score is not defined has none, and is counted.
+    A map for which the score is not defined has none, and so has one of an image whose mask is
+    empty; they are counted.
     """
 
     higher_is_better = True
@@ -31,8 +32,9 @@ class GroundTruth(Protocol):
         """The score of each image."""
         if batch.masks is None:
             raise AttrcheckError("the dataset has no masks to compare maps with")
-        scores = self.compare(maps.double(), batch.masks.bool(), batch.seeds)
-        return {"score": scores.double().cpu().numpy()}
+        masks = batch.masks.bool()
+        scores = self.compare(maps.double(), masks, batch.seeds).double()
+        return {"score": scores.masked_fill(~masks.any(2).any(1), np.nan).cpu().numpy()}
 
     def reduce(self, rows: Rows) -> Reduction:
         """The mean over the images that have a score."""

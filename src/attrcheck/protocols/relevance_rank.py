@@ -18,10 +18,10 @@ class RelevanceRank(GroundTruth):
     sees = "order"
 
     def compare(self, maps: Tensor, masks: Tensor, seeds: tuple[int, ...]) -> Tensor:
-        """Undefined for an empty mask."""
+        """As many pixels of each map as its mask has."""
         size = masks.sum((1, 2))
         highest = ranks_of(maps, seeds) >= maps[0].numel() - size[:, None, None]
-        return (highest & masks).sum((1, 2)) / size
+        return (highest & masks).sum((1, 2)).double() / size
 
 
 @protocol("relevance_rank")

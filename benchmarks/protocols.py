@@ -63,8 +63,9 @@ def seconds(run: Callable[[], None]) -> float:
 
 def fastest(one: Callable[[], None], other: Callable[[], None]) -> tuple[float, float]:
     """Seconds of the fastest turn of each, after one that does not count."""
-    one(), other()
-    turns = []
+    one()
+    other()
+    turns: list[tuple[float, float]] = []
     start = time.perf_counter()
     while len(turns) < 3 or time.perf_counter() - start < SECONDS:
         turns.append((seconds(one), seconds(other)))

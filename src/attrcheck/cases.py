@@ -10,6 +10,9 @@ from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import Registry, RegistryError
 
+SMOKE = ("resnet", "vit")
+"""The embedded models that the profile smoke runs unasked."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -30,6 +33,11 @@ class Case:
         return f"{self.dataset}-{self.model}-{self.protocol}"
 
     @property
+    def names(self) -> tuple[str, str, str]:
+        """Dataset, model and protocol."""
+        return self.dataset, self.model, self.protocol
+
+    @property
     def pair(self) -> str:
         """Dataset and model: what is loaded, cached and resampled together."""
         return f"{self.dataset}-{self.model}"
@@ -40,8 +48,9 @@ def table(
 ) -> list[Case]:
     """The cases that comma-separated globs select, those of one dataset x model side by side.
 
-    Without a protocol selected, those that the profile runs unasked. A case whose protocol needs
-    what its dataset or model does not offer is left out.
+    Without a protocol selected, those that the profile runs unasked; without a model, smoke takes
+    but a few of the embedded ones. A case whose protocol needs what its dataset or model does not
+    offer is left out.
     """
     judges = {name: protocols.get(name) for name in protocols.select(protocol)}
     needs = {
@@ -50,6 +59,8 @@ def table(
         if protocol or profile == "full" or spec.default
     }
     chosen_models = [models.get(name) for name in models.select(model)]
+    if profile == "smoke" and not model:
+        chosen_models = [m for m in chosen_models if not m.embedded or m.name in SMOKE]
     pairs = [
         (datasets.get(data), spec)
         for data in datasets.select(dataset)

@@ -1,53 +1,133 @@
-"""Run one check of one method; its verdict is kept in the store like a record."""
+"""Run one check on one subject; a costly verdict is kept in the store like a record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import torch
 
 from attrcheck.attribution import MethodError
+from attrcheck.bench import marks
 from attrcheck.cases import Case
 from attrcheck.checks import Check, Verdict
 from attrcheck.checks import check as checks
 from attrcheck.fingerprint import digest, of_code
+from attrcheck.lab import Lab
 from attrcheck.loading import Setup, load
 from attrcheck.memory import limited_to
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
-from attrcheck.settings import Settings
-from attrcheck.store import Entry, Store
+from attrcheck.protocols import protocol as protocols
+from attrcheck.store import Entry
 
 
-def run_check(
-    check: str, method: str, cases: list[Case], settings: Settings, store: Store
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Subject:
+    """What a check looks at: its name in the id of the item, and what `run` gets beside the lab."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    protocol: str = ""
+
+
+def subjects(check: Check, cases: list[Case], chosen: list[str], profile: str) -> Iterator[Subject]:
+    """All that a check ranges over, in a fixed order."""
+
+    def fits(protocol: str) -> bool:
+        return check.fits(protocols.get(protocol).make(profile))
+
+    fitting = {name for name in dict.fromkeys(case.protocol for case in cases) if fits(name)}
+    asked = [case for case in cases if case.protocol in fitting]
+    if check.over == "methods":
+        yield from (Subject(name, (name,)) for name in chosen)
+    elif check.over == "cases":
+        yield from (Subject(case.id, (case,), case.protocol) for case in asked)
+    elif check.over == "case_pairs":
+        for one, other in combinations(asked, 2):
+            if sum(a != b for a, b in zip(one.names, other.names, strict=True)) == 1:
+                yield Subject(f"{one.id}-{other.id}", (one, other))
+    elif check.over == "protocols":
+        names = dict.fromkeys(case.protocol for case in asked)
+        yield from (Subject(name, (name,), name) for name in names)
+    elif check.over == "models":
+        pairs = {case.pair: (case.dataset, case.model) for case in cases}
+        yield from (Subject(pair, names) for pair, names in pairs.items())
+    else:
+        yield Subject("")
+
+
+def run_check(check: str, subject: Subject, lab: Lab) -> dict[str, Any]:
+    """Status `passed`, `failed`, `known_failure` or `not_applicable`, with figures and the reason.
+
+    A failure that is known must happen, where there is but one item to see it in: a check that
+    is then passed is a failure too.
+    """
+    torch.set_num_threads(lab.settings.threads)
+    lab.store.open()
+    judge = checks.get(check)
+    if judge.over == "methods":
+        return _of_method(judge, subject.name, lab)
+    with limited_to(lab.settings.memory):
+        if judge.over in ("protocols", "suite"):
+            verdict = _kept(judge, subject, lab)
+        else:
+            verdict = judge.run(lab, *subject.arguments)
+    why = judge.known_failures.get(subject.protocol) or judge.known_failures.get(subject.name)
+    facts = {"check": judge.name, "over": judge.over, "subject": subject.name, "on": ""}
+    return {**facts, "protocol": subject.protocol, **_judge(verdict, why, judge.over != "cases")}
+
+
+def _of_method(check: Check, name: str, lab: Lab) -> dict[str, Any]:
     """What `examine` finds on the first dataset x model to which the method applies."""
-    torch.set_num_threads(settings.threads)
-    store.open()
-    subject, judge = methods.get(method), checks.get(check)
-    for case in {case.pair: case for case in cases}.values():
-        setup = load(case.dataset, case.model, settings.images, settings.device)
-        if not subject.applies(setup.network):
+    method = methods.get(name)
+    for case in {case.pair: case for case in lab.cases}.values():
+        setup = lab.setup(case.dataset, case.model)
+        if not method.applies(setup.network):
             break
+    fingerprint = digest(setup.fingerprint, *marks(method), of_code(check.run), lab.settings.seed)
+
+    def compute() -> Entry:
+        with limited_to(lab.settings.memory):
+            return Entry({}, examine(check, method, setup))
+
+    return lab.store.obtain(f"checks/{check.name}/{name}", fingerprint, compute).info
+
+
+def _kept(check: Check, subject: Subject, lab: Lab) -> Verdict:
+    """The verdict on a protocol, or on nothing in particular, from the store if it can be."""
+    settings = lab.settings
+    code = protocols.get(subject.protocol).make(settings.profile).code if subject.protocol else ""
     fingerprint = digest(
-        setup.fingerprint, method, of_code(subject.attribute), of_code(judge.run), settings.seed
+        of_code(check.run),
+        code,
+        settings.profile,
+        settings.images,
+        settings.seed,
+        [marks(methods.get(name)) for name in settings.methods],
+        torch.__version__,
+        torch.device(settings.device).type,
     )
 
     def compute() -> Entry:
-        with limited_to(settings.memory):
-            return Entry({}, examine(judge, subject, setup))
+        return Entry({}, {**vars(check.run(lab, *subject.arguments))})
 
-    return store.obtain(f"checks/{check}/{method}", fingerprint, compute).info
+    key = f"checks/{check.name}/{subject.name or check.name}"
+    return Verdict(**lab.store.obtain(key, fingerprint, compute).info)
 
 
 def examine(check: Check, method: Method, setup: Setup) -> dict[str, Any]:
-    """Status `passed`, `failed`, `known_failure` or `not_applicable`, with figures and the reason.
-
-    A failure that the method declares must happen: a check that it then passes is a failure too.
-    """
-    facts: dict[str, Any] = {"check": check.name, "method": method.name, "on": setup.pair}
+    """What a check of methods finds of one of them on a dataset x model."""
+    facts = {
+        "check": check.name,
+        "over": "methods",
+        "subject": method.name,
+        "on": setup.pair,
+        "protocol": "",
+    }
     if reason := method.applies(setup.network):
         return {**facts, "status": "not_applicable", "reason": reason, "figures": {}}
     try:
@@ -55,13 +135,32 @@ def examine(check: Check, method: Method, setup: Setup) -> dict[str, Any]:
     except MethodError as error:
         load.cache_clear()  # the method may have spoilt the model for the next one
         verdict = Verdict(False, reason=str(error))
-    facts |= {"reason": verdict.reason, "figures": verdict.figures}
-    why = _known(method).get(check.name)
-    if why is None:
+    return {**facts, **_judge(verdict, _known(method).get(check.name), strict=True)}
+
+
+def _judge(verdict: Verdict, why: str | None, strict: bool) -> dict[str, Any]:
+    facts = {"reason": verdict.reason, "figures": _plain(verdict.figures)}
+    if verdict.passed is None:
+        return {**facts, "status": "not_applicable"}
+    if why is None or (verdict.passed and not strict):
         return {**facts, "status": "passed" if verdict.passed else "failed"}
     if verdict.passed:
         return {**facts, "status": "failed", "reason": f"passed, but is said to fail: {why}"}
     return {**facts, "status": "known_failure", "reason": f"{why} ({verdict.reason})"}
+
+
+def _plain(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON can hold them: what is not a number is None."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [plain(each) for each in value]
+        if isinstance(value, Mapping):
+            return {name: plain(each) for name, each in value.items()}
+        number = float(value)
+        return number if math.isfinite(number) else None
+
+    return {name: plain(value) for name, value in figures.items()}
 
 
 def _known(method: Method) -> Mapping[str, str]:

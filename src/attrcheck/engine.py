@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass, replace
-from functools import cached_property
-from importlib.metadata import version
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from attrcheck.attribution import MethodError, Retrial, attribute
+from attrcheck.attribution import MethodError
+from attrcheck.bench import Bench, find
 from attrcheck.cases import Case
-from attrcheck.fingerprint import digest, of_code
-from attrcheck.loading import Setup, check, load
-from attrcheck.memory import limited_to
-from attrcheck.methods import Method
-from attrcheck.methods import method as methods
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Protocol, Rows
-from attrcheck.protocols import protocol as protocols
-from attrcheck.resampling import interval, replicate, resample
+from attrcheck.loading import load
+from attrcheck.protocols import Protocol
 from attrcheck.results import CaseResult, Outcome
 from attrcheck.settings import Settings
 from attrcheck.store import Entry, Store
 
 Progress = Callable[[str], None]
-
-
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -43,13 +31,13 @@ def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -
     torch.set_num_threads(settings.threads)
     store.open()
     bench = Bench(case, settings, store)
-    bench.warn()
+    _warn(bench)
     accuracy = float(bench.intact["correct"][: bench.images].mean())
     found: dict[str, Entry | Outcome] = {}
     for name in settings.methods:
         progress(f"{case.id} {name}")
         try:
-            found[name] = bench.observe(_find(name))
+            found[name] = bench.observe(find(name))
         except MethodError as error:
             found[name] = Outcome("error", str(error))
             load.cache_clear()  # the method may have spoilt the model for the next one
@@ -65,180 +53,15 @@ def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -
     )
 
 
-@dataclass(frozen=True)
-class Bench:
-    """One case at work: what its methods share, and how each is judged."""
-
-    case: Case
-    settings: Settings
-    store: Store
-
-    @cached_property
-    def protocol(self) -> Protocol:
-        """The judge of this case."""
-        return protocols.get(self.case.protocol).make(self.settings.profile)
-
-    @property
-    def setup(self) -> Setup:
-        """The loaded pair; loaded again after a method has spoilt it."""
-        case, settings, tuning = self.case, self.settings, self.protocol.tuning
-        if tuning is None:
-            return load(case.dataset, case.model, settings.images, settings.device)
-        # A model of its own has maps of its own: none are made for images that it does not judge.
-        count = self._most(settings.images)
-        return load(case.dataset, case.model, count, settings.device, tuning, settings.store)
-
-    @property
-    def images(self) -> int:
-        """How many images the protocol judges."""
-        total = len(self.setup.images)
-        return min(total, self._most(total) or total)
-
-    def _most(self, images: int | None) -> int | None:
-        most = self.protocol.most_images
-        if most is None or self.settings.images_given:
-            return images
-        return most if images is None else min(images, most)
-
-    def warn(self) -> None:
-        """Say so if there are fewer images than the protocol needs."""
-        if self.images < self.protocol.least_images:
-            warnings.warn(
-                f"{self.case.protocol} wants at least {self.protocol.least_images} images and has "
-                f"{self.images}: its scores hang on single ones",
-                FewImages,
-                stacklevel=2,
-            )
-
-    @cached_property
-    def intact(self) -> Rows:
-        """What the model makes of the images as they are, once for all methods and protocols."""
-        setup = self.setup
-
-        def observe(part: slice) -> Rows:
-            if part.start == 0:
-                check(setup)
-            return outcome(setup.judge, setup.images[part], setup.labels[part])
-
-        key = f"shared/{self.case.pair}/intact"
-        fingerprint = digest(setup.fingerprint, of_code(outcome))
-        return self.store.obtain(key, fingerprint, lambda: _each(setup, None, observe)).arrays
-
-    @cached_property
-    def shared(self) -> Rows:
-        """What the protocol sees without a map, once for all methods."""
-        setup, shared, seed = self.setup, self.protocol.shared, self.settings.seed
-        if shared is None:
-            return {}
-
-        def observe(part: slice) -> Rows:
-            return shared.observe(setup.judge, setup.batch(part, seed, self.intact))
-
-        key = f"shared/{self.case.pair}/{shared.key}"
-        fingerprint = digest(setup.fingerprint, shared.code, repr(shared), seed)
-        return self.store.obtain(key, fingerprint, lambda: _each(setup, None, observe)).arrays
-
-    def maps(self, method: Method) -> Entry:
-        """The method's maps, which the protocols of the pair share."""
-        if method.absolute_of:
-            base = self.maps(_base(method))
-            return Entry({"maps": np.abs(base.arrays["maps"])}, base.info)
-        setup, seed = self.setup, self.settings.seed
-        fingerprint = digest(setup.fingerprint, *_marks(method), seed)
-        key = f"maps/{self.case.pair}/{method.name}"
-
-        def compute() -> Entry:
-            with limited_to(self.settings.memory):
-                return attribute(method, setup, seed)
-
-        return self.store.obtain(key, fingerprint, compute)
-
-    def observe(self, method: Method) -> Entry | Outcome:
-        """What the protocol observed of the method, from the store if nothing has changed."""
-        if reason := _applies(method, self.setup):
-            return Outcome("not_applicable", reason)
-        setup, protocol, seed = self.setup, self.protocol, self.settings.seed
-        name = protocol.observation or self.case.protocol
-
-        def compute() -> Entry:
-            maps = self.maps(method)
-            retrial = Retrial(_base(method), setup, seed, absolute=bool(method.absolute_of))
-            shared, before = self.shared, setup.judge.passes
-
-            def observe(part: slice) -> Rows:
-                batch = replace(setup.batch(part, seed, self.intact), attribute=retrial.on(part))
-                chosen = torch.from_numpy(maps.arrays["maps"][part]).to(setup.images.device)
-                own = {name: row[part] for name, row in shared.items()}
-                return protocol.observe(setup.judge, batch, chosen, own)
-
-            with limited_to(self.settings.memory):
-                rows = _each(setup, self.images, observe).arrays
-            looks = np.array([setup.judge.passes - before, 0]) + retrial.passes
-            stated = list(map(float, method.passes))
-            passes = {"attribution": stated, "observation": (looks / self.images).tolist()}
-            return Entry(rows, {**maps.info, "passes": passes})
-
-        fingerprint = digest(
-            setup.fingerprint,
-            protocol.code,
-            protocol.observation or repr(protocol),
-            self.images,
-            *_marks(method),
-            seed,
+def _warn(bench: Bench) -> None:
+    """Say so if there are fewer images than the protocol needs."""
+    if bench.images < bench.protocol.least_images:
+        warnings.warn(
+            f"{bench.case.protocol} wants at least {bench.protocol.least_images} images and has "
+            f"{bench.images}: its scores hang on single ones",
+            FewImages,
+            stacklevel=3,
         )
-        key = f"records/{self.case.pair}-{name}/{method.name}"
-        return self.store.obtain(key, fingerprint, compute)
-
-    def score(self, found: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
-        """Every method's outcome, by a judge that has seen what all of them did."""
-        rows = [entry.arrays for entry in found.values() if isinstance(entry, Entry)]
-        judge = self.protocol.settle(rows)
-        counts = resample(self.images, self.settings.seed, self.case.pair)
-        return {
-            name: entry if isinstance(entry, Outcome) else self._score(judge, entry, counts)
-            for name, entry in found.items()
-        }
-
-    def _score(self, judge: Protocol, entry: Entry, counts: NDArray[np.int64]) -> Outcome:
-        reduction = judge.reduce(entry.arrays)
-        facts = {
-            "seconds": entry.info["seconds"] / len(self.setup.images),
-            "constant": entry.info["constant"],
-            "undefined": reduction.undefined,
-            "passes": entry.info["passes"],
-        }
-        if not np.isfinite(reduction.score):
-            reason = "the protocol defines no score for these maps"
-            return Outcome("undefined", reason, **facts)
-        replicates = replicate(judge, entry.arrays, reduction.per_image, counts)
-        low, high = interval(replicates)
-        return Outcome(
-            "ok",
-            score=float(reduction.score),
-            low=low,
-            high=high,
-            curve=reduction.curve,
-            replicates=replicates,
-            **facts,
-        )
-
-
-def _find(name: str) -> Method:
-    """The method; one that cannot be imported fails alone like any other."""
-    try:
-        return methods.get(name)
-    except Exception as error:
-        raise MethodError(f"method {name!r} cannot be loaded: {error}") from error
-
-
-def _base(method: Method) -> Method:
-    """The method whose maps this one takes the absolute values of, else the method itself."""
-    return _find(method.absolute_of) if method.absolute_of else method
-
-
-def _marks(method: Method) -> tuple[str, ...]:
-    """What tells one version of a method from another."""
-    return method.name, of_code(method.attribute), version("captum")
 
 
 def _settings(protocol: Protocol) -> dict[str, Any]:
@@ -248,19 +71,3 @@ def _settings(protocol: Protocol) -> dict[str, Any]:
         name: value if isinstance(value, PLAIN) else str(value)
         for name, value in sorted(fields.items())
     }
-
-
-def _applies(method: Method, setup: Setup) -> str | None:
-    try:
-        return method.applies(setup.network)
-    except Exception as error:
-        raise MethodError(
-            f"method {method.name!r} on {setup.pair}: `applies` raised "
-            f"{type(error).__name__}: {error}"
-        ) from error
-
-
-def _each(setup: Setup, images: int | None, observe: Callable[[slice], Rows]) -> Entry:
-    """Rows of every batch of the first `images`, or of all, joined."""
-    parts = [observe(part) for part in setup.slices(images)]
-    return Entry({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})

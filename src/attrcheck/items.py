@@ -12,9 +12,10 @@ import torch
 
 from attrcheck import options
 from attrcheck.cases import Case, table
-from attrcheck.checking import run_check
+from attrcheck.checking import Subject, run_check
 from attrcheck.engine import run_case
 from attrcheck.errors import AttrcheckError
+from attrcheck.lab import Lab
 from attrcheck.progress import Live
 from attrcheck.results import CaseResult
 from attrcheck.settings import Settings, cores
@@ -58,10 +59,10 @@ class CaseItem:
 
 @dataclass(frozen=True)
 class CheckItem:
-    """One check of one method, on the first dataset x model of the cases to which it applies."""
+    """One check of what it ranges over: a method, a case, a protocol, a model, or everything."""
 
     check: str
-    method: str
+    subject: Subject
     cases: list[Case]
     config: pytest.Config
     worker: Worker
@@ -69,14 +70,23 @@ class CheckItem:
 
     def run(self) -> None:
         """Run the check and send its verdict; skip where not applicable, xfail where expected."""
+        live = Live(self.worker.live)
+        told = f"{self.check} of {self.subject.name or 'the suite'}"
         try:
             settings = resolve(self.config, self.worker)
             store = Store(settings.store, settings.run, settings.fresh)
-            result = run_check(self.check, self.method, self.cases, settings, store)
+            live.say(told)
+            result = run_check(
+                self.check, self.subject, Lab(settings, store, tuple(self.cases), live.say)
+            )
         except AttrcheckError as error:
-            pytest.fail(f"{self.check} of {self.method}: {error}", pytrace=False)
-        self.send(_payload(f"{self.check}-{self.method}", "check", settings, result))
-        told = f"{self.check} of {self.method} on {result['on']}: {result['reason']}"
+            pytest.fail(f"{told}: {error}", pytrace=False)
+        finally:
+            live.say("")
+        item = f"{self.check}-{self.subject.name}".removesuffix("-")
+        self.send(_payload(item, "check", settings, result))
+        where = f" on {result['on']}" if result["on"] else ""
+        told = f"{told}{where}: {result['reason']}"
         if result["status"] == "not_applicable":
             pytest.skip(told)
         if result["status"] == "known_failure":

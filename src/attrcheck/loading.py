@@ -31,7 +31,7 @@ class ModelError(AttrcheckError):
     """A model that does not do what a classifier of its dataset does."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Setup:
     """A dataset x model, ready: normalised images and labels, and the network in two forms.
 

@@ -19,6 +19,7 @@ from attrcheck.registry import Registry
 from attrcheck.settings import PROFILES
 
 if TYPE_CHECKING:
+    from attrcheck.checks import Check
     from attrcheck.gate import Rule
 
 KINDS: dict[str, Registry[Any]] = {
@@ -135,6 +136,13 @@ def methods(config: pytest.Config) -> list[str]:
     """The methods selected; where none are, all that the profile affords."""
     given = value(config, "methods")
     return method.select(given) if given else affordable(value(config, "profile"))
+
+
+def checks(config: pytest.Config) -> list[Check]:
+    """The checks selected; where none are, all that the profile affords."""
+    given, full = value(config, "checks"), value(config, "profile") == "full"
+    found = [check.get(name) for name in check.select(given)]
+    return [each for each in found if given or full or each.default]
 
 
 def affordable(profile: str) -> list[str]:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 VERDICT = "attrcheck::"
 """How the node ids of verdicts on the whole run begin."""
 PAYLOAD = pytest.StashKey[str]()
+CHECKED = {
+    "attr_check": ("methods",),
+    "attr_protocol_check": ("cases", "case_pairs", "protocols", "models"),
+    "attr_experiment": ("suite",),
+}
+"""What the checks range over that a test gets through each of these fixtures."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,8 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item a case for tests that ask for `attr_case`, one a check x method for `attr_check`."""
-    wanted = {"attr_case", "attr_check"} & set(metafunc.fixturenames)
+    """One item a case for tests that ask for `attr_case`, one a check and subject for others."""
+    wanted = sorted({"attr_case", *CHECKED} & set(metafunc.fixturenames))
     if not wanted:
         return
     from attrcheck.cases import table
@@ -72,14 +78,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             parameters = [pytest.param(case, id=case.id) for case in cases]
             metafunc.parametrize("attr_case", parameters, indirect=True)
         else:
-            checks = attrcheck.check.select(chosen("checks"))
-            methods = options.methods(metafunc.config)
+            from attrcheck.checking import subjects
+
+            profile, methods = chosen("profile"), options.methods(metafunc.config)
             parameters = [
-                pytest.param((check, method, cases), id=f"{check}-{method}")
-                for check in checks
-                for method in methods
+                pytest.param(
+                    (check.name, subject, cases), id=f"{check.name}-{subject.name}".rstrip("-")
+                )
+                for check in options.checks(metafunc.config)
+                if check.over in CHECKED[wanted[0]]
+                for subject in subjects(check, cases, methods, profile)
             ]
-            metafunc.parametrize("attr_check", parameters, indirect=True)
+            metafunc.parametrize(wanted[0], parameters, indirect=True)
     except AttrcheckError as error:
         controller = metafunc.config.pluginmanager.get_plugin("attrcheck-controller")
         if controller is None:
@@ -98,11 +108,27 @@ def attr_case(request: pytest.FixtureRequest) -> CaseItem:
 @pytest.fixture
 def attr_check(request: pytest.FixtureRequest) -> CheckItem:
     """A check of a method; `attr_check.run()` carries it out."""
+    return _check_item(request)
+
+
+@pytest.fixture
+def attr_protocol_check(request: pytest.FixtureRequest) -> CheckItem:
+    """A check of a case, of two, of a protocol or of a model."""
+    return _check_item(request)
+
+
+@pytest.fixture
+def attr_experiment(request: pytest.FixtureRequest) -> CheckItem:
+    """A check of the harness as a whole."""
+    return _check_item(request)
+
+
+def _check_item(request: pytest.FixtureRequest) -> CheckItem:
     from attrcheck.items import CheckItem
 
-    check, method, cases = request.param
+    check, subject, cases = request.param
     worker, sender = _worker(request.config), _sender(request)
-    return CheckItem(check, method, cases, request.config, worker, sender)
+    return CheckItem(check, subject, cases, request.config, worker, sender)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,7 +11,10 @@ from typing import Any
 
 from attrcheck.cases import is_case
 from attrcheck.checks import check as checks
+from attrcheck.datasets import dataset as datasets
 from attrcheck.methods import method as methods
+from attrcheck.models import model as models
+from attrcheck.protocols import protocol as protocols
 
 PARAMETERS = re.compile(r"\[(?P<id>[^\[\]]+)\]$")
 
@@ -47,7 +50,13 @@ class Session:
 
 
 def _is_ours(text: str) -> bool:
+    """A case, or a check and what it looks at: nothing, a method, a protocol, a model, cases."""
     if is_case(text):
         return True
-    check, _, method = text.partition("-")
-    return check in checks and method in methods
+    check, *parts = text.split("-")
+    if check not in checks:
+        return False
+    subjects = ["-".join(parts[at : at + 3]) for at in range(0, len(parts), 3)]
+    named = len(parts) == 1 and (parts[0] in methods or parts[0] in protocols)
+    paired = len(parts) == 2 and parts[0] in datasets and parts[1] in models
+    return named or paired or all(map(is_case, subjects))

@@ -15,9 +15,7 @@ its word, and what lies outside [0, 1] is clipped."""
 def normalised(maps: Tensor, how: Normalisation) -> Tensor:
     """Maps [N, H, W] in [0, 1], as float64; one that is then constant becomes NaN: undefined."""
     values = maps.double().clamp(min=0)
-    if how == "max":
-        values = values / values.amax((1, 2), keepdim=True)  # a map without positives: 0 / 0
-    else:
-        values = values.clamp(max=1)
+    # A map without positives is 0 / 0: undefined at once.
+    values = values / values.amax((1, 2), keepdim=True) if how == "max" else values.clamp(max=1)
     constant = values.amax((1, 2), keepdim=True) == values.amin((1, 2), keepdim=True)
     return values.masked_fill(constant, torch.nan)

@@ -70,7 +70,7 @@ def _notes(document: dict[str, Any]) -> list[str]:
 
 def _protocols(document: dict[str, Any]) -> list[str]:
     """What each judge was set to, and what its looks at an image cost for each method."""
-    rows = {}
+    rows: dict[str, list[Any]] = {}
     for case in document["cases"]:
         settings = case["protocol_settings"]
         costs = [score["passes"].get("observation") for score in case["scores"].values()]
@@ -133,13 +133,13 @@ def _checks(document: dict[str, Any]) -> list[str]:
     rows = [
         [
             check["check"],
-            check["method"],
+            check["subject"],
             check["status"].replace("_", " "),
             _inline(check["reason"]),
         ]
         for check in document["checks"]
     ]
-    table = tabulate(rows, ["check", "method", "verdict", "reason"], tablefmt="github")
+    table = tabulate(rows, ["check", "subject", "verdict", "reason"], tablefmt="github")
     return ["## Checks", table]
 
 

@@ -1,0 +1,48 @@
+"""A ranking must not hang on whether methods explain the logit or its softmax."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from dataclasses import replace
+
+from torch import fx, nn
+
+from attrcheck.cases import Case
+from attrcheck.checks import Verdict, check
+from attrcheck.checks._stability import alike
+from attrcheck.fingerprint import digest
+from attrcheck.lab import Lab, first, scores
+from attrcheck.loading import Setup
+
+
+@check("attributed_output", over="cases")
+def attributed_output(lab: Lab, case: Case) -> Verdict:
+    """Explaining probabilities ranks the methods as explaining logits does, on a few images.
+
+    What is measured stays what it was. Methods that do not apply to a softmax are left out.
+    """
+    own = lab.bench(case)
+    other = lab.few(case, alter=softened)
+    one = scores(own.protocol, first(own.rows(), other.images))
+    reason = "when methods explain the softmax instead of the logit"
+    return alike(reason, rank_correlation=(one, scores(own.protocol, other.rows())))
+
+
+@functools.lru_cache(maxsize=2)
+def softened(setup: Setup) -> Setup:
+    """The pair with a softmax behind the network that methods explain."""
+    network = _softened(copy.deepcopy(setup.network))
+    return replace(setup, network=network, fingerprint=digest(setup.fingerprint, "softmax"))
+
+
+def _softened(model: nn.Module) -> nn.Module:
+    if not isinstance(model, fx.GraphModule):
+        return nn.Sequential(model, nn.Softmax(1))
+    model.add_module("attributed_softmax", nn.Softmax(1))
+    (output,) = (node for node in model.graph.nodes if node.op == "output")
+    with model.graph.inserting_before(output):
+        soft = model.graph.call_module("attributed_softmax", (output.args[0],))
+    output.args = (soft,)
+    model.recompile()
+    return model

@@ -1,0 +1,34 @@
+"""A judge that prefers what knows nothing of the model is no judge of explanations."""
+
+from __future__ import annotations
+
+from attrcheck.cases import Case
+from attrcheck.checks import Verdict, check
+from attrcheck.lab import Lab, is_dummy, scores
+
+MOST = 0.5
+"""Above this share, a dummy outranks a method more often than not."""
+
+
+@check("dummy_floor", over="cases")
+def dummy_floor(lab: Lab, case: Case) -> Verdict:
+    """The share of comparisons that a dummy wins against a method: the case's unreliability."""
+    bench = lab.bench(case)
+    found = scores(bench.protocol, bench.rows())
+    dummies = [name for name in found if is_dummy(name)]
+    methods = [name for name in found if not is_dummy(name)]
+    if not dummies or not methods:
+        return Verdict(None, {}, "there is no dummy, or no other method, to compare")
+    lost = {name: [m for m in methods if found[name] > found[m]] for name in dummies}
+    ties = sum(found[d] == found[m] for d in dummies for m in methods)
+    unreliability = (sum(map(len, lost.values())) + ties / 2) / (len(dummies) * len(methods))
+    figures = {
+        "unreliability": unreliability,
+        **{f"outranked_by_{name}": len(beaten) for name, beaten in lost.items()},
+    }
+    worst = max(dummies, key=lambda name: len(lost[name]))
+    reason = (
+        f"dummies win {unreliability:.0%} of their comparisons; "
+        f"{worst} outranks {', '.join(lost[worst])}"
+    )
+    return Verdict(unreliability <= MOST, figures, reason if unreliability > MOST else "")

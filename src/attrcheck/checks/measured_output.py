@@ -1,0 +1,20 @@
+"""A ranking must not hang on whether the logit or its softmax is measured."""
+
+from __future__ import annotations
+
+from attrcheck.cases import Case
+from attrcheck.checks import Verdict, check
+from attrcheck.checks._stability import alike
+from attrcheck.lab import Lab, copy_with, scores
+
+
+@check("measured_output", over="cases", fits=lambda protocol: hasattr(protocol, "measure"))
+def measured_output(lab: Lab, case: Case) -> Verdict:
+    """Measuring logits ranks the methods as measuring probabilities does; no pass of the model."""
+    bench = lab.bench(case)
+    rows = bench.rows()
+    one, other = (
+        scores(copy_with(bench.protocol, measure=measure), rows)
+        for measure in ("logit", "probability")
+    )
+    return alike("when the softmax is measured instead of the logit", rank_correlation=(one, other))

@@ -1,0 +1,29 @@
+"""A ranking must not hang on the size of the patches."""
+
+from __future__ import annotations
+
+from attrcheck.cases import Case
+from attrcheck.checks import Verdict, check
+from attrcheck.checks._stability import alike
+from attrcheck.lab import Lab, copy_with, first, scores
+from attrcheck.protocols import Protocol
+
+GRIDS = (2, 4, 8)
+
+
+def cuts(protocol: Protocol) -> bool:
+    """Whether there is a grid to change; a fine-tuned model knows no other than its own."""
+    return hasattr(protocol, "grid") and protocol.tuning is None
+
+
+@check("other_grid", over="cases", fits=cuts)
+def other_grid(lab: Lab, case: Case) -> Verdict:
+    """Grids of 2, 4 and 8 cells a side rank the methods the same, on a few images."""
+    own = lab.bench(case)
+    rankings = {}
+    for grid in GRIDS:
+        if grid != own.protocol.grid:  # type: ignore[attr-defined]
+            other = lab.few(case, copy_with(own.protocol, grid=grid))
+            one = scores(own.protocol, first(own.rows(), other.images))
+            rankings[f"grid_{grid}"] = (one, scores(other.protocol, other.rows()))
+    return alike("on another grid", **rankings)

@@ -1,0 +1,29 @@
+"""A ranking must not hang on what removed pixels become."""
+
+from __future__ import annotations
+
+from attrcheck.cases import Case
+from attrcheck.checks import Verdict, check
+from attrcheck.checks._stability import alike
+from attrcheck.lab import Lab, copy_with, first, scores
+from attrcheck.protocols import Protocol
+
+OTHERS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean",)}
+"""What to put in the place of a removal; any other is compared with the mean."""
+
+
+def removes(protocol: Protocol) -> bool:
+    """Whether there is a removal to change; a fine-tuned model knows no other than its own."""
+    return hasattr(protocol, "removal") and protocol.tuning is None
+
+
+@check("other_removal", over="cases", fits=removes)
+def other_removal(lab: Lab, case: Case) -> Verdict:
+    """Another way to take pixels away ranks the methods the same, on a few images."""
+    own = lab.bench(case)
+    rankings = {}
+    for name in OTHERS.get(own.protocol.removal, ("mean",)):  # type: ignore[attr-defined]
+        other = lab.few(case, copy_with(own.protocol, removal=name))
+        one = scores(own.protocol, first(own.rows(), other.images))
+        rankings[name] = (one, scores(other.protocol, other.rows()))
+    return alike("when removed pixels become something else", **rankings)

@@ -1,0 +1,8 @@
+"""Every check of every judge: can its cases be trusted?"""
+
+from attrcheck.items import CheckItem
+
+
+def test_protocol(attr_protocol_check: CheckItem) -> None:
+    """Put one case, protocol or model to one check."""
+    attr_protocol_check.run()

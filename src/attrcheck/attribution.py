@@ -82,7 +82,7 @@ def attribute_batch(
     optional = {name: value for name, value in offers.items() if name in asked}
     devices = [images.device] if images.device.type == "cuda" else []
     first = setup.dataset.ids[part][0]
-    with _seeded(derive(seed, setup.dataset.name, first, method.name, "global"), devices):
+    with seeded(derive(seed, setup.dataset.name, first, method.name, "global"), devices):
         try:
             maps = method.attribute(setup.network, images, targets, **optional)
         except Exception as error:
@@ -98,7 +98,7 @@ def attribute_batch(
 
 
 @contextmanager
-def _seeded(seed: int, devices: list[torch.device]) -> Iterator[None]:
+def seeded(seed: int, devices: list[torch.device]) -> Iterator[None]:
     """Seed the global generators of torch, numpy and Python, with gradients on; undo it after."""
     states = np.random.get_state(), random.getstate()
     try:

@@ -21,8 +21,9 @@ from attrcheck.protocols._ablation import TENTHS, Ablation
 
 def published(protocol: Protocol) -> bool:
     """Whether it is one of the two for which the paper looked along trajectories."""
-    plain = isinstance(protocol, Ablation) and protocol.removal == "mean"
-    return plain and protocol.at == TENTHS and protocol.measure == "correct"
+    if not isinstance(protocol, Ablation):
+        return False
+    return (protocol.removal, protocol.at, protocol.measure) == ("mean", TENTHS, "correct")
 
 
 @check("checkpoints", over="cases", fits=published)

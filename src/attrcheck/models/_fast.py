@@ -17,6 +17,7 @@ class Fast(nn.Module):
         super().__init__()
         self.network = network
         self.passes = 0
+        self.eval()
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits [N, classes]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -55,6 +56,16 @@ class Reduction:
     curve: tuple[list[float], list[float]] | None = None
     per_image: NDArray[np.float64] | None = None
     undefined: int = 0
+
+    @classmethod
+    def mean(cls, per_image: NDArray[np.generic]) -> Reduction:
+        """The mean over the images that have a score, NaN if none has."""
+        import numpy as np
+
+        scores = per_image.astype(np.float64)
+        defined = scores[np.isfinite(scores)]
+        score = float(defined.mean()) if len(defined) else float("nan")
+        return cls(score, per_image=scores, undefined=len(scores) - len(defined))
 
 
 class Shared(ABC):
@@ -172,9 +183,7 @@ def quantus_protocol(name: str, **settings: Any) -> Callable[[], Protocol]:
 
     Settings go to the metric's class.
     """
-    from attrcheck.protocols._quantus import adapt
-
-    return adapt(name, **settings)
+    return _adapter("quantus")(name, **settings)
 
 
 def captum_protocol(name: str, **settings: Any) -> Callable[[], Protocol]:
@@ -182,9 +191,14 @@ def captum_protocol(name: str, **settings: Any) -> Callable[[], Protocol]:
 
     Settings go to the metric's function.
     """
-    from attrcheck.protocols._captum import adapt
+    return _adapter("captum")(name, **settings)
 
-    return adapt(name, **settings)
+
+def _adapter(prefix: str) -> Callable[..., Callable[[], Protocol]]:
+    """Named by a string: an import would make its code part of every protocol's fingerprint."""
+    adapt: Callable[..., Callable[[], Protocol]]
+    adapt = importlib.import_module(protocol.prefixes[prefix]).adapt
+    return adapt
 
 
 def _code(observer: Shared | Protocol) -> str:

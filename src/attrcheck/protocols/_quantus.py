@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods._adapters import check, parameters
 from attrcheck.protocols import Need, ProtocolSpec
-from attrcheck.protocols._captum import Metric, Trial
+from attrcheck.protocols._foreign import Metric, Trial
 from attrcheck.registry import RegistryError
 
 PROVIDED = (
@@ -61,7 +61,7 @@ class Quantus(Metric):
             given = {"perturb_func": BY_PIXEL[self.metric], **given}
             maps = maps.expand_as(trial.image)
         offers: dict[str, Any] = {
-            "model": model.eval(),  # Quantus looks at the flag of the outermost module
+            "model": model,
             "x_batch": _array(trial.image),
             "y_batch": _array(trial.label),
             "a_batch": _array(maps),

@@ -92,13 +92,7 @@ class SingleDeletion(Protocol):
 
     def reduce(self, rows: Rows) -> Reduction:
         """Spearman's correlation, image by image."""
-        scores = spearman(rows["attribution"], rows[f"drop_{self.measure}"], TIE)
-        defined = np.isfinite(scores)
-        return Reduction(
-            score=float(scores[defined].mean()) if defined.any() else np.nan,
-            per_image=scores,
-            undefined=int((~defined).sum()),
-        )
+        return Reduction.mean(spearman(rows["attribution"], rows[f"drop_{self.measure}"], TIE))
 
 
 def cell_masks(grid: int, images: Tensor) -> Tensor:

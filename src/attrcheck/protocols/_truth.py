@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
+import torch
 from torch import Tensor, nn
 
 from attrcheck.errors import AttrcheckError
@@ -34,14 +34,8 @@ class GroundTruth(Protocol):
             raise AttrcheckError("the dataset has no masks to compare maps with")
         masks = batch.masks.bool()
         scores = self.compare(maps.double(), masks, batch.seeds).double()
-        return {"score": scores.masked_fill(~masks.any(2).any(1), np.nan).cpu().numpy()}
+        return {"score": scores.masked_fill(~masks.any(2).any(1), torch.nan).cpu().numpy()}
 
     def reduce(self, rows: Rows) -> Reduction:
         """The mean over the images that have a score."""
-        scores = rows["score"].astype(np.float64)
-        defined = np.isfinite(scores)
-        return Reduction(
-            score=float(scores[defined].mean()) if defined.any() else np.nan,
-            per_image=scores,
-            undefined=int((~defined).sum()),
-        )
+        return Reduction.mean(rows["score"])

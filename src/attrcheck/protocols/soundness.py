@@ -94,6 +94,8 @@ class Soundness(Protocol):
         defined = _defined(rows)
         scores = np.full(len(counts), np.nan)
         drawn = counts.any(axis=1)
+        if not drawn.any():
+            return scores
         accuracies, qs = self.curves(defined, counts[drawn])
         chance = float(defined["chance"][0])
         curves = zip(accuracies, qs, strict=True)
@@ -112,7 +114,7 @@ class Soundness(Protocol):
             shares = added[some, : k + 1] / included[some, k, None]
             with np.errstate(invalid="ignore", divide="ignore"):
                 wrong = ((weights @ shares) * false[:, : k + 1]).sum(axis=1) / weights.sum(axis=1)
-            q[:, k] = 1 - wrong
+            q[:, k] = 1 - wrong.clip(0, 1)
         right = counts @ rows["correct"].astype(np.int64)
         return right / counts.sum(axis=1, keepdims=True), q
 
@@ -130,11 +132,13 @@ class Soundness(Protocol):
         return max(self.start, Fraction(chance).limit_denominator(10**6))
 
     def _mean(self, accuracy: Floats, q: Floats, chance: float) -> float:
-        """The mean of q over accuracies from the start to the level."""
+        """The mean of q over accuracies from the start to the level, where there is a q."""
         start = float(self._start(chance))
         level = accuracy.max() if self.level is None else self.level
-        if level <= start:
+        known = np.isfinite(q)
+        if level <= start or not known.any():
             return float(np.nan)
+        accuracy, q = accuracy[known], q[known]
         best = np.maximum.accumulate(accuracy)
         record = np.diff(best, prepend=-1.0) > 0
         return float(np.interp(np.linspace(start, level, LEVELS), best[record], q[record]).mean())

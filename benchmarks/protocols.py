@@ -2,7 +2,6 @@
 
     python benchmarks/protocols.py                   # embedded models at 32 px, resnet18 at 224 px
     python benchmarks/protocols.py "resnet*"         # some
-    python benchmarks/protocols.py --quantus         # resnet18 against Quantus, where installed
 
 Evaluation is what the engine does for one batch and one method, down to the score: what methods
 share is included, attribution is not. The floor is as many forward passes of the model as it came,
@@ -111,11 +110,6 @@ def row(name: str, network: nn.Module, images: Tensor, labels: Tensor) -> list[s
 
 
 def main() -> None:
-    if "--quantus" in sys.argv:
-        from peers import against_quantus
-
-        print(against_quantus(*resnet18()[1:]))
-        return
     globs = sys.argv[1] if len(sys.argv) > 1 else "*"
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     rows = [row(*subject) for subject in subjects(globs)]

@@ -1,0 +1,91 @@
+"""Quantus on the same model, images, maps and steps as our protocols; needs attrcheck[quantus].
+
+    python benchmarks/peers.py
+
+Both sides are seconds over the seconds of as many bare forward passes as they make, counted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from protocols import bare, evaluate, fastest, resnet18
+from tabulate import tabulate
+from torch import Tensor, nn
+
+from attrcheck.models._fast import fast
+from attrcheck.protocols import protocol as protocols
+
+STEPS = 9
+TWINS: dict[str, tuple[str, dict[str, Any]]] = {
+    "PixelFlipping": ("morf", {"features_in_step": 224 * 224 // STEPS, "return_auc": True}),
+    "RegionPerturbation": ("morf", {"patch_size": 28, "regions_evaluation": STEPS}),
+    "ROAD": ("road_morf", {"percentages": [10, 20, 30, 40, 50, 70, 90]}),
+}
+"""Metrics of Quantus, what stands beside each here, and the settings that make them alike."""
+
+
+def quantus_ratio(
+    name: str, settings: dict[str, Any], network: nn.Module, images: Tensor, maps: Tensor
+) -> float:
+    import quantus
+
+    metric = getattr(quantus, name)(
+        disable_warnings=True, display_progressbar=False, abs=False, normalise=False, **settings
+    )
+    labels = torch.arange(len(images))
+    passes = 0
+
+    def count(*_: object) -> None:
+        nonlocal passes
+        passes += 1
+
+    def run() -> None:
+        metric(
+            model=network,
+            x_batch=images.numpy(),
+            y_batch=labels.numpy(),
+            a_batch=maps[:, None].numpy(),
+            batch_size=len(images),
+            device="cpu",
+        )
+
+    handle = network.register_forward_hook(count)
+    run()
+    handle.remove()
+    theirs, floor = fastest(run, lambda: bare(network, images, passes))
+    return theirs / floor
+
+
+def our_ratio(name: str, network: nn.Module, images: Tensor, labels: Tensor, maps: Tensor) -> float:
+    judge, protocol = fast(network), protocols.get(name).make()
+    evaluate(protocol, judge, images, labels, maps)
+    passes = judge.passes // len(images)
+    ours, floor = fastest(
+        lambda: evaluate(protocol, judge, images, labels, maps),
+        lambda: bare(network, images, passes),
+    )
+    return ours / floor
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    _, network, images, labels = resnet18()
+    maps = torch.rand(len(images), 224, 224, generator=torch.Generator().manual_seed(0))
+    rows = [
+        [
+            name,
+            quantus_ratio(name, settings, network, images, maps),
+            twin,
+            our_ratio(twin, network, images, labels, maps),
+        ]
+        for name, (twin, settings) in TWINS.items()
+    ]
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, resnet18 at 224 px")
+    print(tabulate(rows, ["Quantus", "ratio", "attrcheck", "ratio"], "github", floatfmt=".2f"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""The command line beside pytest: `attrcheck list` and `attrcheck train`."""
+"""The command line beside pytest: `attrcheck list`, `attrcheck train` and `attrcheck finetune`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trainer.add_argument("--folder", type=Path, help="default: the weights of the package")
     trainer.set_defaults(run=train_all)
 
+    tuner = commands.add_parser("finetune", help="make the embedded models used to deleted cells")
+    tuner.add_argument("--datasets", default="", metavar="GLOBS", help="default: all")
+    tuner.add_argument("--models", default="", metavar="GLOBS", help="default: all embedded")
+    tuner.add_argument("--grid", type=int, default=4, help="cells a side; default: 4")
+    tuner.add_argument("--removal", default="mean", help="what replaces a cell; default: mean")
+    tuner.add_argument("--seed", type=int, default=0)
+    tuner.add_argument("--folder", type=Path, help="to write to; default: that of the package")
+    tuner.set_defaults(run=finetune_all)
+
     chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
@@ -78,11 +87,24 @@ def train_all(chosen: argparse.Namespace) -> None:
     """Train every embedded model selected on every dataset selected that can be learnt from."""
     from attrcheck.models._train import train
 
+    for dataset, model in _pairs(chosen):
+        train(dataset, model, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+
+
+def finetune_all(chosen: argparse.Namespace) -> None:
+    """Fine-tune every embedded model selected on every dataset selected."""
+    from attrcheck.models._tuning import Tuning, finetune_embedded
+
+    tuning, folder = Tuning(chosen.grid, chosen.removal), chosen.folder or WEIGHTS
+    for dataset, model in _pairs(chosen):
+        finetune_embedded(dataset, model, tuning, folder=folder, seed=chosen.seed)
+
+
+def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Every dataset selected with every embedded model selected."""
     models = [KINDS["models"].get(name) for name in KINDS["models"].select(chosen.models)]
     for dataset in KINDS["datasets"].select(chosen.datasets):
-        for spec in models:
-            if spec.embedded:
-                train(dataset, spec.name, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+        yield from ((dataset, spec.name) for spec in models if spec.embedded)
 
 
 def passes(method: Method) -> str:

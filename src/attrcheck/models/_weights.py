@@ -23,8 +23,10 @@ class WeightsError(AttrcheckError):
     """Weights that cannot be used; the message names the file and says what to do."""
 
 
-def weights_path(dataset: str, model: str, checkpoint: int = 100, folder: Path = WEIGHTS) -> Path:
-    """The file of one checkpoint, named by the percentage of training that lies behind it."""
+def weights_path(
+    dataset: str, model: str, checkpoint: int | str = 100, folder: Path = WEIGHTS
+) -> Path:
+    """The file of one checkpoint, named by what lies behind it: of training, the percentage."""
     return folder / f"{dataset}-{model}" / f"{checkpoint}.safetensors"
 
 
@@ -32,7 +34,7 @@ def save_weights(
     network: nn.Module,
     dataset: str,
     model: str,
-    checkpoint: int = 100,
+    checkpoint: int | str = 100,
     folder: Path = WEIGHTS,
     **facts: Any,
 ) -> None:
@@ -54,11 +56,15 @@ def save_weights(
 
 
 def load_weights(
-    network: nn.Module, dataset: str, model: str, checkpoint: int = 100, folder: Path = WEIGHTS
+    network: nn.Module,
+    dataset: str,
+    model: str,
+    checkpoint: int | str = 100,
+    folder: Path = WEIGHTS,
 ) -> None:
     """Fill a network with the weights of a checkpoint, if their hash is the one on record."""
     path = weights_path(dataset, model, checkpoint, folder)
-    advice = _advice(dataset, model)
+    advice = _advice(dataset, model, checkpoint)
     content = _read(path, advice)
     expected = read_about(dataset, model, checkpoint, folder)["sha256"]
     if hashlib.sha256(content).hexdigest() != expected:
@@ -72,11 +78,11 @@ def load_weights(
 
 
 def read_about(
-    dataset: str, model: str, checkpoint: int = 100, folder: Path = WEIGHTS
+    dataset: str, model: str, checkpoint: int | str = 100, folder: Path = WEIGHTS
 ) -> dict[str, Any]:
     """What is on record about a checkpoint: recipe, accuracy, hash and so on."""
     path = weights_path(dataset, model, checkpoint, folder).with_suffix(".json")
-    advice = _advice(dataset, model)
+    advice = _advice(dataset, model, checkpoint)
     try:
         about = json.loads(_read(path, advice))
     except ValueError as error:
@@ -86,8 +92,13 @@ def read_about(
     return about
 
 
-def _advice(dataset: str, model: str) -> str:
-    return f"reinstall attrcheck or run `attrcheck train --datasets {dataset} --models {model}`"
+def _advice(dataset: str, model: str, checkpoint: int | str) -> str:
+    command = "train"
+    if isinstance(checkpoint, str):
+        # tuned.<removal>_<grid>
+        removal, _, grid = checkpoint.partition(".")[2].rpartition("_")
+        command = f"finetune --removal {removal} --grid {grid}"
+    return f"reinstall attrcheck or run `attrcheck {command} --datasets {dataset} --models {model}`"
 
 
 def _read(path: Path, advice: str) -> bytes:

@@ -48,3 +48,7 @@ class Removal:
 
 
 removal = Registry("removal", Removal, __name__)
+# As a function, not as the module of that name; it imports torch only when it is called.
+from attrcheck.removal.noisy_linear import noisy_linear  # noqa: E402
+
+__all__ = ["Removal", "noisy_linear", "removal"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrcheck.models._tuning import Tuning
 from attrcheck.protocols._single_deletion import SingleDeletion
 
-IMAGES = {"default": 25}
+IMAGES = {"default": 20}
 """Images a case by profile; all where none is given: a fine-tuned model wants its own maps."""
 
 

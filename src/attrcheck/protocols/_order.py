@@ -32,7 +32,8 @@ def ranks_of(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
         _RANKS.move_to_end(key)
         return _RANKS[key]
     ranks = _RANKS[key] = _rank(maps, seeds)
-    while len(_RANKS) > 1 and sum(each.nbytes for each in _RANKS.values()) > KEPT_BYTES:
+    # As many as there is room for if all are of this size: nothing is summed up.
+    while len(_RANKS) > max(1, KEPT_BYTES // ranks.nbytes):
         _RANKS.popitem(last=False)
     return ranks
 

@@ -6,7 +6,7 @@ from attrcheck.protocols import protocol
 from attrcheck.protocols._ablation import Ablation
 
 STEPS = 32
-IMAGES = {"default": 25}
+IMAGES = {"default": 20}
 """Images a case by profile; all where none is given."""
 
 

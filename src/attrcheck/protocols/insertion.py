@@ -5,9 +5,12 @@ from __future__ import annotations
 from attrcheck.protocols import protocol
 from attrcheck.protocols._ablation import Ablation
 
+IMAGES = {"default": 50}
+"""Images a case by profile; all where none is given."""
+
 
 @protocol("insertion")
-def insertion() -> Ablation:
+def insertion(profile: str = "full") -> Ablation:
     """Onto a blurred image, most relevant first: area under the label's probability.
 
     Higher is better. What has not been inserted is what least relevant first removes, so the
@@ -19,4 +22,5 @@ def insertion() -> Ablation:
         higher_is_better=True,
         removal="blur",
         measure="probability",
+        most_images=IMAGES.get(profile),
     )

@@ -22,8 +22,13 @@ Floats = NDArray[np.float64]
 
 PERCENT = tuple(range(98, 2, -1))
 """Per cent of the pixels that are missing, step by step: the paper's 96 mask ratios."""
-STRIDE = {"smoke": 8, "default": 8}
-"""By profile, how many of the ratios make one step; each is its own where none is given."""
+STRIDE = {"smoke": 6, "default": 6}
+"""By profile, how many of the ratios make one step; each is its own where none is given.
+
+A step of six per cent of the pixels must lift accuracy by six times as much as one of the paper's.
+With one per cent for steps of any width hardly a step would be false: on digits-resnet and
+shapes-vgg, 16 steps then rank 12 methods by .52 and .61 as 96 steps do, instead of .97 and .85.
+"""
 LEVELS = 101
 """Accuracies that the area is taken over."""
 
@@ -157,4 +162,5 @@ def _is_defined(rows: Rows) -> NDArray[np.bool_]:
 @protocol("soundness")
 def soundness(profile: str = "full") -> Soundness:
     """Share of the salient attribution that lifts accuracy as it is inserted; higher is better."""
-    return Soundness(PERCENT[:: STRIDE.get(profile, 1)])
+    stride = STRIDE.get(profile, 1)
+    return Soundness(PERCENT[::stride], rise=Fraction(stride, 100))

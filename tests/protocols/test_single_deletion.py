@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 from torch import nn
 from torch.nn import functional as F
 
@@ -166,8 +167,6 @@ def test_a_centred_gaussian_has_three_groups_of_ties(side):
     batch = batch_of(torch.ones(1, 1, side, side), torch.tensor([1]), model)
     rows = rows_of(SingleDeletion(), model, batch, bell[None])
     # Drops rise from cell to cell: places 0 .. 15 against ranks of corners, edges and the middle.
-    from scipy.stats import spearmanr
-
     kinds = [0, 1, 1, 0, 1, 2, 2, 1, 1, 2, 2, 1, 0, 1, 1, 0]
     wanted = spearmanr(kinds, rows["drop_logit"][0]).statistic
     assert SingleDeletion().reduce(rows).score == pytest.approx(wanted, abs=1e-12)

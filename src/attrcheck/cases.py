@@ -10,8 +10,8 @@ from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import Registry, RegistryError
 
-SMOKE = ("resnet", "vit")
-"""The embedded models that the profile smoke runs unasked."""
+SAMPLE = ("resnet", "vit")
+"""The embedded models that stand for all of them where time is short."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def table(
     }
     chosen_models = [models.get(name) for name in models.select(model)]
     if profile == "smoke" and not model:
-        chosen_models = [m for m in chosen_models if not m.embedded or m.name in SMOKE]
+        chosen_models = [spec for spec in chosen_models if in_sample(spec.name)]
     pairs = [
         (datasets.get(data), spec)
         for data in datasets.select(dataset)
@@ -79,6 +79,11 @@ def table(
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
     return chosen
+
+
+def in_sample(model: str) -> bool:
+    """Whether a model is one of the sample, or a user's own."""
+    return model in SAMPLE or not models.get(model).embedded
 
 
 def is_case(text: str) -> bool:

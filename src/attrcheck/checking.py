@@ -12,7 +12,7 @@ import torch
 
 from attrcheck.attribution import MethodError
 from attrcheck.bench import marks
-from attrcheck.cases import Case
+from attrcheck.cases import Case, in_sample
 from attrcheck.checks import Check, Verdict
 from attrcheck.checks import check as checks
 from attrcheck.fingerprint import digest, of_code
@@ -42,6 +42,8 @@ def subjects(check: Check, cases: list[Case], chosen: list[str], profile: str) -
 
     fitting = {name for name in dict.fromkeys(case.protocol for case in cases) if fits(name)}
     asked = [case for case in cases if case.protocol in fitting]
+    if check.sampled and profile != "full":
+        asked = [case for case in asked if in_sample(case.model)] or asked
     if check.over == "methods":
         yield from (Subject(name, (name,)) for name in chosen)
     elif check.over == "cases":

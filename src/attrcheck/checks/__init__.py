@@ -37,7 +37,8 @@ class Check:
     suite: (lab); once
 
     fits: whether a protocol is one to ask. default: whether it runs unasked in any profile but
-    full. known_failures: names of protocols for which it is known to fail, in some case at least,
+    full. sampled: in any profile but full, a few of the embedded models stand for all, unless none
+    of them is among the cases. known_failures: names of protocols for which it is known to fail, in some case at least,
     and why. A failure that is not known turns the item red.
     """
 
@@ -46,6 +47,7 @@ class Check:
     over: Over = "methods"
     fits: Callable[[Protocol], bool] = lambda protocol: True
     default: bool = True
+    sampled: bool = False
     known_failures: Mapping[str, str] = field(default_factory=dict)
 
 

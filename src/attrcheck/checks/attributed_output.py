@@ -16,7 +16,7 @@ from attrcheck.lab import Lab, first, scores
 from attrcheck.loading import Setup
 
 
-@check("attributed_output", over="cases")
+@check("attributed_output", over="cases", sampled=True)
 def attributed_output(lab: Lab, case: Case) -> Verdict:
     """Explaining probabilities ranks the methods as explaining logits does, on a few images.
 

@@ -26,7 +26,7 @@ def published(protocol: Protocol) -> bool:
     return (protocol.removal, protocol.at, protocol.measure) == ("mean", TENTHS, "correct")
 
 
-@check("checkpoints", over="cases", fits=published)
+@check("checkpoints", over="cases", fits=published, sampled=True)
 def checkpoints(lab: Lab, case: Case) -> Verdict:
     """Models after a quarter, half and three quarters of training rank the methods as the last.
 

@@ -17,7 +17,7 @@ def removes(protocol: Protocol) -> bool:
     return hasattr(protocol, "removal") and protocol.tuning is None
 
 
-@check("other_removal", over="cases", fits=removes)
+@check("other_removal", over="cases", fits=removes, sampled=True)
 def other_removal(lab: Lab, case: Case) -> Verdict:
     """Another way to take pixels away ranks the methods the same, on a few images."""
     own = lab.bench(case)

@@ -8,7 +8,7 @@ from attrcheck.checks._stability import alike
 from attrcheck.lab import Lab, first, scores
 
 
-@check("seed", over="cases")
+@check("seed", over="cases", sampled=True)
 def seed(lab: Lab, case: Case) -> Verdict:
     """Another seed, of methods, ties and noise, ranks the methods the same on a few images."""
     own = lab.bench(case)

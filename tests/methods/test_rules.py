@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attrcheck.methods import _lrp, _rules, deeplift, lrp
-from attrcheck.methods._multipliers import Sides
+from attrcheck.methods._multipliers import Tape
 from attrcheck.models._graph import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
 from attrcheck.models._prepare import prepare
 from tests.reference_methods import dense, share_by_sign, smooth_images
@@ -27,10 +27,12 @@ def backward(rule, module, *inputs, upstream):
     )
 
 
-def pulled(rule, module, *inputs, upstream):
-    """What a rule of DeepLIFT brings back to its inputs; the last row is the baseline."""
-    pairs, sides = upstream[:, None], Sides(len(upstream))
-    found = rule(module, pairs, sides, module(*inputs), *inputs)
+def pulled(module, *inputs, upstream):
+    """What DeepLIFT's rule brings back to a module's inputs; the last row is the baseline."""
+    rule = deeplift.RULES[type(module)]
+    value, kept = rule.see(module, *inputs)
+    assert torch.equal(value, module(*inputs))
+    found = rule.pull(module, Tape(len(upstream)), upstream[:, None], *kept)
     return tuple(each[:, 0] for each in found)
 
 
@@ -54,7 +56,7 @@ def test_rescale_explains_the_whole_change(kind):
     module = kind().eval().requires_grad_(False)
     baseline = torch.tensor(0.7)
     x = torch.cat([POINTS, torch.tensor([0.698, 0.703]), baseline[None]])[:, None]
-    (slope,) = pulled(deeplift.rescale, module, x, upstream=torch.ones_like(x[:-1]))
+    (slope,) = pulled(module, x, upstream=torch.ones_like(x[:-1]))
     explained = slope * (x[:-1] - baseline)
     assert torch.allclose(explained, module(x[:-1]) - module(baseline[None]), 1e-4, 1e-7)
 
@@ -65,7 +67,7 @@ def test_rescale_is_the_derivative_where_next_to_nothing_changes(kind):
     level = torch.tensor([-4.4, 0.0, 1e-3, 1.2, 5.5])
     noise = torch.tensor([0.0, 1e-12, 3e-7, 1e-6, 1e-4])[:, None]
     x = torch.cat([level * (1 + noise) + 1e-6 * noise, level[None]])
-    (slope,) = pulled(deeplift.rescale, module, x, upstream=torch.ones_like(x[:-1]))
+    (slope,) = pulled(module, x, upstream=torch.ones_like(x[:-1]))
     around = (level + torch.tensor([-1e-3, 0, 1e-3])[:, None]).requires_grad_()
     (slopes,) = torch.autograd.grad(module(around).sum(), around)
     assert (slopes.amin(0) - 1e-2 <= slope).all()
@@ -80,7 +82,7 @@ def test_pooling_explains_the_whole_change(module):
     x = torch.randn(5, 2, 8, 8, generator=torch.Generator().manual_seed(0))
     y = module(x)
     upstream = torch.randn(y[:-1].shape, generator=torch.Generator().manual_seed(1))
-    (slope,) = pulled(deeplift.pool, module, x, upstream=upstream)
+    (slope,) = pulled(module, x, upstream=upstream)
     explained = (slope * (x[:-1] - x[-1:])).sum((1, 2, 3))
     wanted = (upstream * (y[:-1] - y[-1:])).sum((1, 2, 3))
     assert torch.allclose(explained, wanted, atol=1e-4)
@@ -89,7 +91,7 @@ def test_pooling_explains_the_whole_change(module):
 
 def test_pooling_gives_the_change_to_one_winner():
     x = torch.randn(4, 1, 7, 7, generator=torch.Generator().manual_seed(0))
-    (slope,) = pulled(deeplift.pool, nn.MaxPool2d(3, 2), x, upstream=torch.ones(3, 1, 3, 3))
+    (slope,) = pulled(nn.MaxPool2d(3, 2), x, upstream=torch.ones(3, 1, 3, 3))
     wanted = torch.zeros(3, 7, 7)
     for image in range(3):
         for top in (0, 2, 4):
@@ -105,7 +107,7 @@ def test_pooling_gives_the_change_to_one_winner():
 
 def test_pooling_of_what_does_not_change():
     x = torch.ones(2, 1, 2, 2)
-    (slope,) = pulled(deeplift.pool, nn.MaxPool2d(2), x, upstream=torch.ones(1, 1, 1, 1))
+    (slope,) = pulled(nn.MaxPool2d(2), x, upstream=torch.ones(1, 1, 1, 1))
     assert torch.equal(slope[0].flatten(), torch.tensor([1.0, 0, 0, 0]))
 
 
@@ -114,7 +116,7 @@ def test_a_product_explains_the_whole_change(shape):
     torch.manual_seed(0)
     a, b = torch.randn(3, 4, 5, 5), torch.randn(shape)
     upstream = torch.randn(2, 4, 5, 5)
-    to_a, to_b = pulled(deeplift.multiply, Multiply(), a, b, upstream=upstream)
+    to_a, to_b = pulled(Multiply(), a, b, upstream=upstream)
     explained = (to_a * (a[:-1] - a[-1:]) + to_b * (b[:-1] - b[-1:])).sum((1, 2, 3))
     wanted = (upstream * (a[:-1] * b[:-1] - a[-1:] * b[-1:])).sum((1, 2, 3))
     assert torch.allclose(explained, wanted, atol=1e-4)

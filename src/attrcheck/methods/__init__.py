@@ -28,6 +28,7 @@ class Method:
     constant: why a map may be constant; without this a constant map is an error.
     dummy: knows nothing of the model; sets the floor.
     known_failures: checks that the method is known to fail, and why; passing one is then an error.
+    axioms: those that it claims to keep, and within what relative error; see the check `axioms`.
     absolute_of: a method whose maps this one takes the absolute values of, so they are shared.
     default: whether it runs unasked in any profile but full; None: if its cost is small.
     family, reference: for people. passes: forward and backward passes that an image costs.
@@ -39,6 +40,7 @@ class Method:
     constant: str = ""
     dummy: bool = False
     known_failures: Mapping[str, str] = field(default_factory=dict)
+    axioms: Mapping[str, float] = field(default_factory=dict)
     absolute_of: str = ""
     default: bool | None = None
     family: str = "own"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attrcheck.memory import samples_at_once
+from attrcheck.memory import in_batches, samples_at_once
 
 TOGETHER = 16
 
@@ -16,9 +16,22 @@ def in_equal_batches(work: Callable[[Tensor], Tensor], model: nn.Module, images:
     """`work` on the rows of sixteen images after another, the last filled up with the last image.
 
     Of one size, because a float depends on the size of its batch, and many steps make much of it.
+    Fewer at once only if memory demands it.
     """
-    size = min(TOGETHER, samples_at_once(model, images))
-    starts = torch.arange(0, len(images), size, device=images.device)
-    offsets = torch.arange(size, device=images.device)
-    found = [work((start + offsets).clamp(max=len(images) - 1)) for start in starts]
-    return torch.cat(found)[: len(images)]
+    count = len(images)
+
+    def equal(part: slice) -> Tensor:
+        size = min(TOGETHER, part.stop - part.start)
+        offsets = torch.arange(size, device=images.device)
+        starts = range(part.start, min(part.stop, count), size)
+        found = [work((start + offsets).clamp(max=count - 1)) for start in starts]
+        return torch.cat(found)[: part.stop - part.start]
+
+    # More rows than there are, so that no part is short for want of images.
+    rows = count + samples_at_once(model, images)
+    maps: list[Tensor] = []
+    for some in in_batches(equal, rows, model, images):
+        maps.append(some)
+        if sum(map(len, maps)) >= count:
+            break
+    return torch.cat(maps)[:count]

@@ -7,12 +7,14 @@ A composite is a table of rules, by kind of module.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
+from attrcheck.methods._affine import Transposed, convolve, run, transposed
 from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
 from attrcheck.models._graph import (
     ACTIVATIONS,
@@ -37,117 +39,141 @@ GAMMA = 0.25
 ZERO = 1e-9
 """Only guards against division by zero: shares of one sign need no stabiliser."""
 
+Share = Callable[[Tensor], tuple[Tensor, ...]]
+"""From the relevance of an output to that of the inputs."""
+Sized = Callable[[Tensor], tuple[Tensor, Transposed, Transposed]]
+
+
 class _Shared(Function):
-    """A value in the forward pass; in the backward pass what `share` makes of its relevance."""
+    """A module's value in the forward pass; its relevance, shared out, in the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, share: Callable[[Tensor], Any], *inputs: Tensor) -> Tensor:
-        ctx.share = share
-        return value.view_as(value)
+    def forward(ctx: Any, rule: Any, module: nn.Module, *inputs: Tensor) -> Any:
+        value, ctx.share = rule(module, *inputs)
+        return value
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         return None, None, *ctx.share(grads[0])
 
 
-def _shared(value: Tensor, share: Callable[[Tensor], Any], *inputs: Tensor) -> Tensor:
-    return _Shared.apply(value.detach(), share, *inputs)  # type: ignore[no-any-return,no-untyped-call]
+def sharing(rule: Callable[..., tuple[Tensor, Share]]) -> Rule:
+    """Make a rule of a function that returns a module's value, and how relevance is shared."""
+
+    @wraps(rule)
+    def ruled(module: nn.Module, *inputs: Tensor) -> Tensor:
+        return _Shared.apply(rule, module, *inputs)  # type: ignore[no-any-return,no-untyped-call]
+
+    return ruled
 
 
-def _favoured(module: nn.Module, x: Tensor, mass: Callable[[Tensor], Tensor]) -> Tensor:
+def _favoured(module: nn.Module, x: Tensor, sized: Sized) -> tuple[Tensor, Share]:
     """Shares relevance among the contributions c to y = Wx + b in proportion to c +- f|c|.
 
-    The sign is y's, so that contributions of y's sign count 1 + f, the others 1 - f, and `mass` is
-    f(|W||x| + |b|), a function of |x|. With z = y +- mass the relevance of x is
-    x * W^T(R / z) + f|x| * |W|^T(R / |z|): two passes each way, whatever has which sign.
+    The sign is y's, so that contributions of y's sign count 1 + f, the others 1 - f. `sized` gives
+    m = f(|W||x| + |b|), f|W|^T and (W + f|W|)^T. With z = y +- m the relevance of x is
+    x * W^T(R / z) + |x| * f|W|^T(R / |z|): two passes each way, whatever has which sign, and only
+    one backward where, as between ReLUs, neither x nor a y that matters is negative.
     """
-    signed = x.detach().requires_grad_()
-    y = module(signed)
-    start, value = signed.detach(), y.detach()
+    value, back = run(module, x)
+    y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor]:
-        size = start.abs()
-        with torch.enable_grad():
-            unsigned = size.detach().requires_grad_()
-            total = mass(unsigned)
-        z = torch.copysign(total.detach(), value).add_(value)
-        (shares,) = torch.autograd.grad(y, signed, relevance / z)
-        (more,) = torch.autograd.grad(total, unsigned, relevance / z.abs_())
-        return ((shares * start).addcmul_(more, size),)
+        positive = bool(x.min() >= 0)
+        size = x if positive else x.abs()
+        mass, back_of_sizes, back_of_both = sized(size)
+        z = torch.copysign(mass, y).add_(y)
+        each, each_size = relevance / z, relevance / z.abs_()
+        if positive and torch.equal(each, each_size):
+            return (back_of_both(each) * x,)
+        return ((back(each) * x).addcmul_(back_of_sizes(each_size), size),)
 
-    return _shared(value, share, x)
-
-
-def _convolution(module: nn.Conv2d, x: Tensor, favour: float) -> Tensor:
-    weight = favour * module.weight.abs()
-    bias = weight.new_zeros(len(weight)) if module.bias is None else favour * module.bias.abs()
-    return _favoured(module, x, lambda size: module._conv_forward(size, weight, bias + ZERO))
+    return value, share
 
 
-def plus(module: nn.Conv2d, x: Tensor) -> Tensor:
+def _convolution(module: nn.Conv2d, x: Tensor, favour: float) -> tuple[Tensor, Share]:
+    def sized(size: Tensor) -> tuple[Tensor, Transposed, Transposed]:
+        weight = favour * module.weight.abs()
+        bias = weight.new_zeros(len(weight)) if module.bias is None else favour * module.bias.abs()
+        mass, back = convolve(module, weight, bias.add_(ZERO), size)
+        return mass, back, transposed(module, module.weight + weight, size)
+
+    return _favoured(module, x, sized)
+
+
+@sharing
+def plus(module: nn.Conv2d, x: Tensor) -> tuple[Tensor, Share]:
     """z+: relevance goes to the positive contributions x+ w+ and x- w-, in proportion.
 
     That of a negative output, which no ReLU lets through but SiLU does, goes to the negative ones.
     """
-    return _convolution(module, x, 1.0)
+    return _convolution(module, x, 1)
 
 
-def gamma(module: nn.Conv2d, x: Tensor) -> Tensor:
+@sharing
+def gamma(module: nn.Conv2d, x: Tensor) -> tuple[Tensor, Share]:
     """To all contributions, in proportion, those of the output's sign times 1 + gamma."""
     return _convolution(module, x, GAMMA / (2 + GAMMA))
 
 
-def average(module: nn.Module, x: Tensor) -> Tensor:
+@sharing
+def average(module: nn.Module, x: Tensor) -> tuple[Tensor, Share]:
     """As `plus`, with equal weights."""
-    return _favoured(module, x, lambda size: module(size) + ZERO)
+
+    def sized(size: Tensor) -> tuple[Tensor, Transposed, Transposed]:
+        mass, back = run(module, size)
+        return mass + ZERO, back, lambda upstream: 2 * back(upstream)
+
+    return _favoured(module, x, sized)
 
 
-def add(module: Add, a: Tensor, b: Tensor) -> Tensor:
+@sharing
+def add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
     """As `plus`, with weights of one: operands that cancel cannot inflate each other."""
-    y = module(a, b).detach()
+    value = module(a, b)
+    y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
         sign = torch.copysign(y.new_ones(()), y)
-        of_a, of_b = ((t.detach() * sign).clamp_(min=0) for t in (a, b))
+        of_a, of_b = ((t * sign).clamp_(min=0) for t in (a, b))
         each = relevance / (of_a + of_b).add_(ZERO)
         return of_a * each, of_b * each
 
-    return _shared(y, share, a, b)
+    return value, share
 
 
-def epsilon(module: nn.Module, x: Tensor) -> Tensor:
+@sharing
+def epsilon(module: nn.Module, x: Tensor) -> tuple[Tensor, Share]:
     """Relevance goes to all contributions x w in proportion: x * W^T(R / (y +- epsilon)).
 
     For whatever is affine; the shift takes its part, and only W is in the derivative.
     """
-    leaf = x.detach().requires_grad_()
-    y = module(leaf)
-
-    def share(relevance: Tensor) -> tuple[Tensor]:
-        (shares,) = torch.autograd.grad(y, leaf, relevance / _stable(y.detach()))
-        return (shares * leaf.detach(),)
-
-    return _shared(y, share, x)
+    value, back = run(module, x)
+    y = value.detach()
+    return value, lambda relevance: (back(relevance / _stable(y)) * x,)
 
 
-def epsilon_add(module: Add, a: Tensor, b: Tensor) -> Tensor:
+@sharing
+def epsilon_add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
     """As `epsilon`, with weights of one."""
-    y = module(a, b).detach()
+    value = module(a, b)
+    y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
         each = relevance / _stable(y)
-        return a.detach() * each, b.detach() * each
+        return a * each, b * each
 
-    return _shared(y, share, a, b)
+    return value, share
 
 
 def _stable(y: Tensor) -> Tensor:
     return torch.copysign(y.new_tensor(EPSILON), y).add_(y)
 
 
-def pass_on(module: nn.Module, x: Tensor) -> Tensor:
+@sharing
+def pass_on(module: nn.Module, x: Tensor) -> tuple[Tensor, Share]:
     """Relevance stays where it is."""
-    return valued(x, module(x.detach()))
+    return module(x), lambda relevance: (relevance,)
 
 
 def multiply(module: Multiply, a: Tensor, b: Tensor) -> Tensor:

@@ -1,125 +1,153 @@
 """Multipliers between images and baselines: DeepLIFT's backward pass, for all pairs of them.
 
 Every image and every baseline runs forward once. Then each pair runs backward only: what a pair
-needs in the forward direction are shapes, and the values of both of its sides are known.
+needs in the forward direction are shapes, since the values of both of its sides are known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 from torch.nn import functional as F
-from torch.nn.grad import conv2d_input
+
+from attrcheck.methods._affine import direct
+from attrcheck.models._expose import insert
+from attrcheck.models._graph import module_of
 
 
 @dataclass(frozen=True)
-class Sides:
-    """Which rows of a tensor are images: the first so many; those behind them are baselines."""
+class Rule:
+    """What becomes of the multipliers at a module.
+
+    see: (module, *inputs) -> the module's value, and what to keep of images and baselines.
+    pull: (module, tape, upstream [images, baselines, ...], *kept) -> upstream of each input.
+    """
+
+    see: Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
+    pull: Callable[..., tuple[Tensor, ...]]
+
+
+Rules = Mapping[type[nn.Module], Rule]
+
+
+@dataclass
+class Tape:
+    """What was seen on the way forward, by module; the first rows are images, then baselines."""
 
     images: int
+    kept: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
+    shapes: dict[str, torch.Size] = field(default_factory=dict)
 
     def ends(self, values: Tensor) -> Tensor:
-        """Of the images, to be paired with `starts` by broadcasting: [images, 1, ...]."""
+        """Those of the images, to be paired with `starts` by broadcasting: [images, 1, ...]."""
         return values[: self.images, None]
 
     def starts(self, values: Tensor) -> Tensor:
-        """Of the baselines: [1, baselines, ...]."""
+        """Those of the baselines: [1, baselines, ...]."""
         return values[None, self.images :]
 
 
-Rule = Callable[..., tuple[Tensor, ...]]
-"""(module, upstream [images, baselines, ...], sides, output, *inputs) -> upstream of the inputs."""
-Pull = Callable[[Tensor], tuple[Tensor, ...]]
+class _Part(nn.Module):
+    """A module under its rule, or one that is direct."""
+
+    def __init__(self, module: nn.Module, name: str, rule: Rule | None) -> None:
+        super().__init__()
+        self.module, self.name, self.rule = module, name, rule
+
+
+class _Seeing(_Part):
+    """The module's value; the tape keeps what the way back needs."""
+
+    def forward(self, tape: Tape, *args: Tensor) -> Tensor:
+        if self.rule is None:
+            value: Tensor = self.module(*args)
+        else:
+            value, tape.kept[self.name] = self.rule.see(self.module, *args)
+        tape.shapes[self.name] = value.shape[1:]
+        return value
+
+
+class _Pulling(_Part):
+    """A shape in place of the module's value, for every pair, with the multipliers behind it."""
+
+    def forward(self, tape: Tape, *args: Tensor) -> Tensor:
+        shape = len(args[0]), *tape.shapes[self.name]
+        return _Pulled.apply(shape, self, tape, *args)  # type: ignore[no-any-return,no-untyped-call]
+
+    def pull(self, tape: Tape, shape: torch.Size, upstream: Tensor) -> tuple[Tensor, ...]:
+        if self.rule is None:
+            back = direct(self.module, self.module.weight, shape)
+            assert back is not None
+            return (back(upstream),)
+        pairs = upstream.reshape(tape.images, -1, *upstream.shape[1:])
+        found = self.rule.pull(self.module, tape, pairs, *tape.kept.pop(self.name))
+        return tuple(each.flatten(0, 1) for each in found)
 
 
 class _Pulled(Function):
-    """Nothing but a shape in the forward pass; whatever `pull` says in the backward pass."""
+    """Nothing but a shape in the forward pass; the part's `pull` in the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, shape: tuple[int, ...], pull: Pull, *inputs: Tensor) -> Tensor:
-        ctx.pull = pull
+    def forward(
+        ctx: Any, shape: tuple[int, ...], part: _Pulling, tape: Tape, *inputs: Tensor
+    ) -> Tensor:
+        ctx.part, ctx.tape, ctx.shape = part, tape, inputs[0].shape
         return inputs[0].new_zeros(()).expand(shape)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, None, *ctx.pull(grads[0])
+        return None, None, None, *ctx.part.pull(ctx.tape, ctx.shape, grads[0])
 
 
-class _Recorder(fx.Interpreter):
-    """Runs a prepared model, and keeps inputs and output of every module."""
-
-    def __init__(self, model: fx.GraphModule) -> None:
-        super().__init__(model)
-        self.before: dict[str, tuple[Tensor, ...]] = {}
-        self.after: dict[str, Tensor] = {}
-
-    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """A module as it is."""
-        self.before[target] = args
-        self.after[target] = super().call_module(target, args, kwargs)
-        return self.after[target]
+_TAPED: WeakKeyDictionary[nn.Module, dict[Any, tuple[fx.GraphModule, fx.GraphModule]]] = (
+    WeakKeyDictionary()
+)
 
 
-class _Pairs(fx.Interpreter):
-    """Runs a prepared model on pairs without content, whose backward pass has the multipliers."""
-
-    def __init__(
-        self, seen: _Recorder, sides: Sides, rules: Mapping[type[nn.Module], Rule]
-    ) -> None:
-        super().__init__(seen.module)
-        self.seen, self.sides, self.rules = seen, sides, rules
-
-    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """By its rule, by the transposed of its weights, or as it is if it is cheap and affine."""
-        module = self.fetch_attr(target)
-        output = self.seen.after[target]
-        rule = self.rules.get(type(module))
-        if rule:
-
-            def pull(upstream: Tensor) -> tuple[Tensor, ...]:
-                pairs = upstream.unflatten(0, (self.sides.images, -1))
-                found = rule(module, pairs, self.sides, output, *self.seen.before[target])
-                return tuple(each.flatten(0, 1) for each in found)
-
-        elif transposed := _transposed(module, args[0].shape):
-            pull = transposed
-        else:
-            return super().call_module(target, args, kwargs)
-        return _Pulled.apply((len(args[0]), *output.shape[1:]), pull, *args)  # type: ignore[no-untyped-call]
+def _taped(model: fx.GraphModule, rules: Rules) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """The model that sees and the one that pulls, made once; both take a tape and the images."""
+    known = _TAPED.setdefault(model, {})
+    key = frozenset(rules.items())
+    if key not in known:
+        known[key] = _with(_Seeing, model, rules), _with(_Pulling, model, rules)
+    return known[key]
 
 
-def _transposed(module: nn.Module, shape: torch.Size) -> Pull | None:
-    """What a layer's transposed does with the upstream of inputs of this shape."""
-    if type(module) is nn.Linear:
-        return lambda upstream: (upstream @ module.weight,)
-    if type(module) is nn.Conv2d and module.padding_mode == "zeros":
-        settings: Any = module.stride, module.padding, module.dilation, module.groups
-        return lambda upstream: (conv2d_input(shape, module.weight, upstream, *settings),)
-    return None
+def _with(kind: type[_Part], model: fx.GraphModule, rules: Rules) -> fx.GraphModule:
+    graph = fx.Graph()
+    tape = graph.placeholder("tape")
+    graph.output(graph.graph_copy(model.graph, {}))
+    changed = fx.GraphModule(model, graph)
+    for node in graph.nodes:
+        module = module_of(changed, node)
+        rule = rules.get(type(module)) if module else None
+        if module and (rule or direct(module, None, torch.Size())):
+            part = kind(module, str(node.target), rule)
+            insert(changed, node, part, (tape, *node.args))
+    changed.delete_all_unused_submodules()
+    changed.recompile()
+    return changed
 
 
 def multipliers(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    baselines: Tensor,
-    rules: Mapping[type[nn.Module], Rule],
+    model: nn.Module, images: Tensor, targets: Tensor, baselines: Tensor, rules: Rules
 ) -> Tensor:
     """How the target's logit changes from each baseline to each image: [N, baselines, C, H, W]."""
     if not isinstance(model, fx.GraphModule):
         raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
-    shape = len(images), len(baselines)
+    seeing, pulling = _taped(model, rules)
+    tape, shape = Tape(len(images)), (len(images), len(baselines))
     with torch.no_grad():
-        seen = _Recorder(model)
-        logits: Tensor = seen.run(torch.cat([images, baselines]))
+        logits = seeing(tape, torch.cat([images, baselines]))
     with torch.enable_grad():
         pairs = images.new_zeros(()).expand(shape[0] * shape[1], *images.shape[1:])
-        found: Tensor = _Pairs(seen, Sides(len(images)), rules).run(pairs.requires_grad_())
+        found = pulling(tape, pairs.requires_grad_())
         chosen = F.one_hot(targets, logits.shape[1]).to(logits).repeat_interleave(shape[1], 0)
         (slopes,) = torch.autograd.grad(found, pairs, chosen)
-    return slopes.unflatten(0, shape)
+    return slopes.view(*shape, *images.shape[1:])

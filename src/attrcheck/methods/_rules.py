@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
-from attrcheck.models._expose import insert
 from attrcheck.models._graph import (
     ACTIVATIONS,
     LINEAR,
@@ -34,17 +33,6 @@ Rule = Callable[..., Tensor]
 SMOOTH_KINDS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d, nn.Softmax, nn.MultiheadAttention)
 SMOOTH_CALLS = ("matmul", "bmm", "softmax", "layer_norm", "scaled_dot_product_attention", "sum")
 """What rectifies nothing and hides no rectifier, so that its true derivative is right."""
-
-
-class _Ruled(nn.Module):
-    """A rule in the place of a module, a function or a tensor method."""
-
-    def __init__(self, rule: Rule, part: Callable[..., Any]) -> None:
-        super().__init__()
-        self.rule, self.part = rule, part
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.rule(partial(self.part, **kwargs) if kwargs else self.part, *args)
 
 
 _RULED: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule]] = WeakKeyDictionary()
@@ -77,10 +65,18 @@ def _with_rules(
         module = module_of(changed, node)
         rule = calls.get(call_name(node)) if module is None else kinds.get(type(module))
         if rule:
-            insert(changed, node, _Ruled(rule, module or _function(node)), node.args, node.kwargs)
+            node.target = _bound(rule, module or _function(node))
+            node.op = "call_function"
     changed.delete_all_unused_submodules()
     changed.recompile()
     return changed
+
+
+def _bound(rule: Rule, part: Callable[..., Any]) -> Rule:
+    def ruled(*args: Any, **kwargs: Any) -> Any:
+        return rule(partial(part, **kwargs) if kwargs else part, *args)
+
+    return ruled
 
 
 def _function(node: fx.Node) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attrcheck.memory import in_batches
 from attrcheck.methods import method
-from attrcheck.methods._multipliers import Rule, Sides, multipliers
+from attrcheck.methods._multipliers import Rule, Tape, multipliers
 from attrcheck.models._graph import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
 
 TINY = 1e-5
@@ -18,63 +18,79 @@ FLOOR = 1e-15
 """Noise of what is zero: small, and yet its square is not zero."""
 
 
-def rescale(
-    module: nn.Module, upstream: Tensor, sides: Sides, y: Tensor, x: Tensor
-) -> tuple[Tensor]:
+def see(module: nn.Module, *inputs: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Keep the inputs."""
+    return module(*inputs), inputs
+
+
+def rescale(module: nn.Module, tape: Tape, upstream: Tensor, x: Tensor) -> tuple[Tensor]:
     """(y - y0) / (x - x0) as multiplier.
 
     With d = x - x0 and s the slope at x0 it is ((y - y0) d + s e^2) / (d^2 + e^2), where e is the
     size of rounding noise: the slope stands in for the quotient where d is not larger than that.
     A choice between the two instead, pixel by pixel, takes longer than a convolution.
     """
-    start, end = sides.starts(x), sides.starts(y)
-    with torch.enable_grad():
-        leaf = start.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(module(leaf).sum(), leaf)
-    noise = (TINY * (start.abs() + end.abs()) + FLOOR).square_()
-    change = sides.ends(x) - start
-    multiplier = (sides.ends(y) - end).mul_(change).add_(slope.mul_(noise))
-    multiplier /= change.square_().add_(noise)
+    start, x = tape.starts(x), tape.ends(x)
+    end, slope = _tangent(module, start)
+    noise = torch.addcmul(start.square(), end, end).mul_(TINY**2).add_(FLOOR**2)
+    change = x - start
+    multiplier = torch.addcmul(slope.mul_(noise), module(x) - end, change)
+    multiplier /= torch.addcmul(noise, change, change)
     return (multiplier.mul_(upstream),)
 
 
+def _tangent(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Value and slope of an activation."""
+    if type(module) is nn.ReLU:  # most are: spare them the detour
+        y = module(x)
+        return y, (y > 0).to(y)
+    with torch.enable_grad():
+        leaf = x.detach().requires_grad_()
+        y = module(leaf)
+        (slope,) = torch.autograd.grad(y, leaf, torch.ones_like(y))
+    return y.detach(), slope
+
+
+def see_winners(
+    module: nn.MaxPool2d | nn.AdaptiveMaxPool2d, x: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Keep the input, the maxima, and where they are."""
+    indexed = copy.copy(module)
+    indexed.return_indices = True
+    y, winners = indexed(x)
+    return y, (x, y, winners)
+
+
 def pool(
-    module: nn.MaxPool2d | nn.AdaptiveMaxPool2d,
-    upstream: Tensor,
-    sides: Sides,
-    y: Tensor,
-    x: Tensor,
+    module: nn.Module, tape: Tape, upstream: Tensor, x: Tensor, y: Tensor, winners: Tensor
 ) -> tuple[Tensor]:
     """All of y - y0 goes to x's winner where the maximum grew, to x0's winner where it fell.
 
     That winner changed at least as much as the maximum, so the multiplier is in [0, 1].
     """
-    indexed = copy.copy(module)
-    indexed.return_indices = True
-    height, width = x.shape[2:]
-    y, winners, x = (values.flatten(2) for values in (*indexed(x), x))
-    grown = sides.ends(y) - sides.starts(y)
-    chosen = torch.where(grown >= 0, sides.ends(winners), sides.starts(winners))
+    size = x.shape[2:]
+    x, y, winners = (values.flatten(2) for values in (x, y, winners))
+    grown = tape.ends(y) - tape.starts(y)
+    chosen = torch.where(grown >= 0, tape.ends(winners), tape.starts(winners))
     sizes = *chosen.shape[:3], x.shape[2]
-    change = sides.ends(x).expand(sizes).gather(3, chosen)
-    change -= sides.starts(x).expand(sizes).gather(3, chosen)
-    slope = (grown / change).masked_fill_(change == 0, 1)
-    found = x.new_zeros(sizes).scatter_add_(3, chosen, slope.mul_(upstream.flatten(3)))
-    return (found.unflatten(3, (height, width)),)
+    change = tape.ends(x).expand(sizes).gather(3, chosen)
+    change -= tape.starts(x).expand(sizes).gather(3, chosen)
+    slope = (grown / change).masked_fill_(change == 0, 1).mul_(upstream.flatten(3))
+    return (x.new_zeros(sizes).scatter_add_(3, chosen, slope).view(*sizes[:3], *size),)
 
 
 def multiply(
-    module: Multiply, upstream: Tensor, sides: Sides, y: Tensor, a: Tensor, b: Tensor
+    module: Multiply, tape: Tape, upstream: Tensor, a: Tensor, b: Tensor
 ) -> tuple[Tensor, Tensor]:
     """ab - a0 b0 = (b + b0) / 2 * (a - a0) + (a + a0) / 2 * (b - b0), which loses nothing."""
-    middle_a, middle_b = ((sides.ends(t) + sides.starts(t)) / 2 for t in (a, b))
+    middle_a, middle_b = ((tape.ends(t) + tape.starts(t)) / 2 for t in (a, b))
     return upstream * middle_b, upstream * middle_a
 
 
 RULES: dict[type[nn.Module], Rule] = {
-    **dict.fromkeys(ACTIVATIONS, rescale),
-    **dict.fromkeys(MAXIMA, pool),
-    Multiply: multiply,
+    **dict.fromkeys(ACTIVATIONS, Rule(see, rescale)),
+    **dict.fromkeys(MAXIMA, Rule(see_winners, pool)),
+    Multiply: Rule(see, multiply),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -71,16 +73,41 @@ def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> 
 
 def smoothed(grid: Tensor) -> Tensor:
     """Max-convolution: at each cell the smooth maximum over neighbours of their value * kernel."""
-    offsets = torch.arange(-RADIUS, RADIUS + 1).to(grid)
-    distance = torch.hypot(offsets[:, None], offsets).flatten()
-    kernel = torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)
-    near = F.unfold(F.pad(grid, [RADIUS] * 4, mode="replicate"), len(offsets))
-    near = near * kernel[:, None]
-    return (near * (SHARPNESS * near).softmax(1)).sum(1).view_as(grid)
+    places, kernel = (each.to(grid.device) for each in _neighbours(*grid.shape[2:]))
+    near = grid.flatten(1).index_select(1, places).view(len(grid), len(kernel), -1)
+    near = near * (SHARPNESS * kernel).to(grid)
+    return (near * near.softmax(1)).sum(1).view_as(grid) / SHARPNESS
+
+
+@cache
+def _neighbours(height: int, width: int) -> tuple[Tensor, Tensor]:
+    """Of every neighbour of every cell its place, and the kernel: [K * cells] and [K, 1].
+
+    Beyond the edge the grid goes on as it ends.
+    """
+    offsets = torch.arange(-RADIUS, RADIUS + 1)
+    rows, columns = (
+        (offsets[:, None] + torch.arange(side)).clamp(0, side - 1) for side in (height, width)
+    )
+    places = rows[:, None, :, None] * width + columns[:, None]
+    distance = torch.hypot(offsets[:, None].double(), offsets.double()).flatten()
+    return places.flatten(), torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)[:, None]
 
 
 def _enlarged(grid: Tensor, images: Tensor) -> Tensor:
-    return F.interpolate(grid, images.shape[2:], mode="bilinear", align_corners=False)
+    """To the size of the images, bilinearly; as products, which are faster than F.interpolate."""
+    rows, columns = (
+        _spread(cells, side).to(grid)
+        for cells, side in zip(grid.shape[2:], images.shape[2:], strict=True)
+    )
+    return rows @ grid @ columns.T
+
+
+@cache
+def _spread(cells: int, side: int) -> Tensor:
+    """The share of every cell in every pixel of a line: [side, cells]."""
+    each = torch.eye(cells)[None, None]
+    return F.interpolate(each, (side, cells), mode="bilinear", align_corners=False)[0, 0]
 
 
 def _step_of(area: float, count: int) -> Tensor:

@@ -15,7 +15,7 @@ from attrcheck.methods._lrp import EPSILON_PLUS, applies, relevance
     "lrp",
     applies=applies,
     family="propagation",
-    passes=(2, 2),  # a convolution runs on its values and on their sizes
+    passes=(2, 2),  # one backward is enough between ReLUs, and is all that is run there
     reference="Bach et al. 2015",
 )
 def lrp(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:

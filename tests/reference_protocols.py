@@ -16,6 +16,7 @@ from attrcheck.outcomes import outcome
 from attrcheck.protocols import Batch
 
 DATA = Path(__file__).parent / "data"
+START, RISE = Fraction(4, 100), Fraction(1, 100)
 
 
 def batch_of(images, labels, model, seeds=None, **more):
@@ -155,19 +156,18 @@ def inserted(model, images, labels, maps, seeds, percent):
     return np.array(correct), np.array(included)
 
 
-def sound(correct, included, start=0.04, rise=0.01, late=False, strict=True):
+def sound(correct, included, start=START, late=False, strict=True):
     """The curve q, image by image. `late`: q before what is false is updated. strict: < and not <=.
 
     As published it is late, and not strict.
     """
     images, steps = correct.shape
-    start, rise = Fraction(str(start)), Fraction(str(rise))
     false = [0.0] * images
     q, before = [], Fraction(0)
     for k in range(steps):
         accuracy = Fraction(int(correct[:, k].sum()), images)
         gain = accuracy - before
-        stalls = (gain < rise if strict else gain <= rise) and accuracy > start
+        stalls = (gain < RISE if strict else gain <= RISE) and accuracy > start
         added = [included[i, k] - (included[i, k - 1] if k else 0) for i in range(images)]
         updated = [false[i] + (added[i] if stalls else 0) for i in range(images)]
         known = false if late else updated

@@ -5,14 +5,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attrcheck.gate import FIGURES, OPERATORS, GateSyntaxError, Rule, judge, parse
+from attrcheck.gate import (
+    FIGURES,
+    KINDS,
+    METHOD_FIGURES,
+    OPERATORS,
+    PROTOCOL_FIGURES,
+    GateSyntaxError,
+    Rule,
+    judge,
+    parse,
+)
 
 BOARD = {
     "ig": {"meta_rank": 1.25, "rank": 1, "beats_random": (4, 4), "low": math.nan},
     "my_method": {"meta_rank": -0.41, "rank": 3, "beats_random": (3, 4), "low": None},
-    "my.other": {"meta_rank": 0.0, "rank": 2, "beats_random": (0, 0)},
+    "my.other": {"meta_rank": 0.0, "rank": 2, "beats_random": (0, 0), "checks": (3, 3)},
+    "off_the_board": {"checks": (1, 3)},
 }
+JUDGES = {
+    "sds": {"dummy_floor": 0.05, "seed": 0.9, "half_images": None, "value_sensitivity": 0.02},
+    "lerf": {"dummy_floor": 0.3, "seed": 0.5, "half_images": 0.7},
+    "bare": {},
+}
+KNOWN = {"method": BOARD, "protocol": JUDGES}
 
+NAMES = "ig, my_method, my.other, off_the_board"
+REST = "my.other, ig, off_the_board"
 HAS = "ig has: meta_rank, rank, beats_random"
 
 subjects = st.from_regex(r"[a-z*?][a-z0-9_.*?]*", fullmatch=True)
@@ -46,11 +65,11 @@ def test_numbers(text, value):
         ("my_method.meta_rank", "no comparison"),
         ("my_method.meta_rank = 0", "no comparison"),
         ("my_method.meta_rank => 0", "no comparison"),
-        ("my_method >= 0", "'my_method' is not a method, a dot and a figure"),
-        (".meta_rank >= 0", "'.meta_rank' is not a method"),
-        (">= 0", "'' is not a method"),
-        ("my method.rank >= 0", "'my method' is neither the name of a method nor a glob"),
-        ("'ig'.rank >= 0", "neither the name of a method nor a glob"),
+        ("my_method >= 0", "'my_method' is not a name, a dot and a figure"),
+        (".meta_rank >= 0", "'.meta_rank' is not a name"),
+        (">= 0", "'' is not a name"),
+        ("my method.rank >= 0", "'my method' is neither a name nor a glob"),
+        ("'ig'.rank >= 0", "neither a name nor a glob"),
         ("ig.meta_rnk >= 0", "there is no figure 'meta_rnk' (did you mean meta_rank"),
         ("ig.beat_random == all", "there is no figure 'beat_random' (did you mean beats_random?)."),
         ("ig.xyz >= 0", "there is no figure 'xyz'."),
@@ -64,8 +83,10 @@ def test_numbers(text, value):
         ("ig.rank >= inf", "'inf' is neither"),
         ("ig.rank >= 1e999", "'1e999' is too large"),
         ("ig.rank >= ٣", "'٣' is neither"),
-        ("1 <= ig.rank <= 5", "'1' is not a method"),
-        ("ig.rank <= all", "'all' fits only what is counted: beats_random"),
+        ("1 <= ig.rank <= 5", "'1' is not a name"),
+        ("ig.rank <= all", "'all' fits only what is counted: beats_random, checks"),
+        ("sds.dummy_flor <= 0.1", "there is no figure 'dummy_flor' (did you mean dummy_floor?)."),
+        ("sds.dummy_floor == all", "'all' fits only what is counted: beats_random, checks"),
         ("ig.beats_random < all", "'all' goes with == or >= only"),
         ("ig.beats_random != all", "'all' goes with == or >= only"),
         ("ig.beats_random == ALL", "'ALL' is neither a number nor 'all'"),
@@ -78,7 +99,8 @@ def test_malformed_rules_are_explained(text, problem):
     assert message.startswith(f"gate {text!r}: ")
     assert problem in message
     assert "e.g. 'my_method.meta_rank >= 0'" in message
-    assert all(figure in message for figure in FIGURES)
+    assert f"figures of methods: {', '.join(METHOD_FIGURES)}" in message
+    assert f"figures of protocols: {', '.join(PROTOCOL_FIGURES)}" in message
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
 
 
@@ -107,10 +129,12 @@ def test_any_text_parses_or_is_a_syntax_error(text):
     st.sampled_from(list(OPERATORS)),
     st.lists(st.sampled_from([-1.0, 0.0, 1.0, math.nan, None]), min_size=1, max_size=4),
     st.sampled_from([-1.0, 0.0, 1.0]),
+    st.sampled_from([("method", "rank"), ("protocol", "seed")]),
 )
-def test_passes_only_if_every_method_keeps_it(operator, values, wanted):
-    figures = {f"m{index}": {"rank": value} for index, value in enumerate(values)}
-    verdict = judge(Rule("rule", "m*", "rank", operator, wanted), figures)
+def test_passes_only_if_all_that_match_keep_it(operator, values, wanted, about):
+    kind, figure = about
+    figures = {f"m{index}": {figure: value} for index, value in enumerate(values)}
+    verdict = judge(Rule("rule", "m*", figure, operator, wanted), {kind: figures})
     unknown = [value is None or math.isnan(value) for value in values]
     keeps = {
         ">=": lambda value: value >= wanted,
@@ -135,6 +159,11 @@ def test_passes_only_if_every_method_keeps_it(operator, values, wanted):
         ("ig.meta_rank >= 0", ["ig.meta_rank is 1.25, wanted >= 0"]),
         ("my.other.meta_rank >= 0", ["my.other.meta_rank is 0, wanted >= 0"]),
         ("ig.beats_random == all", ["ig.beats_random is 4 of 4, wanted == all"]),
+        ("my.other.checks == all", ["my.other.checks is 3 of 3, wanted == all"]),
+        ("*.checks >= 1", ["*.checks >= 1 holds for my.other, off_the_board"]),
+        ("sds.dummy_floor <= 0.1", ["sds.dummy_floor is 0.05, wanted <= 0.1"]),
+        ("*.dummy_floor < 0.5", ["*.dummy_floor < 0.5 holds for sds, lerf"]),
+        ("*.value_sensitivity > 0.01", ["sds.value_sensitivity is 0.02, wanted > 0.01"]),
         ("my_method.beats_random >= 3", ["my_method.beats_random is 3 of 4, wanted >= 3"]),
         ("*.rank <= 3", ["*.rank <= 3 holds for ig, my_method, my.other"]),
         ("my?*.rank > 1", ["my?*.rank > 1 holds for my_method, my.other"]),
@@ -142,7 +171,7 @@ def test_passes_only_if_every_method_keeps_it(operator, values, wanted):
     ],
 )
 def test_kept(text, lines):
-    verdict = judge(parse(text), BOARD)
+    verdict = judge(parse(text), KNOWN)
     assert (verdict.rule, verdict.passed, verdict.error) == (text, True, False)
     assert list(verdict.lines) == lines
 
@@ -154,6 +183,9 @@ def test_kept(text, lines):
         ("my_method.beats_random == all", ["my_method.beats_random is 3 of 4, wanted == all"]),
         ("my_method.beats_random >= all", ["my_method.beats_random is 3 of 4, wanted >= all"]),
         ("ig.beats_random < 4", ["ig.beats_random is 4 of 4, wanted < 4"]),
+        ("*.checks == all", ["off_the_board.checks is 1 of 3, wanted == all"]),
+        ("*.dummy_floor <= 0.1", ["lerf.dummy_floor is 0.3, wanted <= 0.1"]),
+        ("l*.seed >= 0.6", ["lerf.seed is 0.5, wanted >= 0.6"]),
         (
             "my.other.beats_random == all",
             ["my.other.beats_random is 0 of 0 (nothing was compared), wanted == all"],
@@ -169,7 +201,7 @@ def test_kept(text, lines):
     ],
 )
 def test_broken(text, lines):
-    verdict = judge(parse(text), BOARD)
+    verdict = judge(parse(text), KNOWN)
     assert (verdict.rule, verdict.passed, verdict.error) == (text, False, False)
     assert list(verdict.lines) == lines
 
@@ -177,9 +209,30 @@ def test_broken(text, lines):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("my_methd.rank <= 5", "no method matches 'my_methd'; there are: my_method, my.other, ig"),
-        ("z*.rank <= 5", "no method matches 'z*'; there are: ig, my_method, my.other"),
-        ("IG.rank <= 5", "no method matches 'IG'; there are: ig, my_method, my.other"),
+        ("my_methd.rank <= 5", f"no method matches 'my_methd'; there are: my_method, {REST}"),
+        ("z*.rank <= 5", f"no method matches 'z*'; there are: {NAMES}"),
+        ("IG.rank <= 5", f"no method matches 'IG'; there are: {NAMES}"),
+        ("morf.seed >= 0", "no protocol matches 'morf'; there are: lerf, sds, bare"),
+        (
+            "sds.meta_rank >= 0",
+            f"no method matches 'sds'; there are: {NAMES} (sds is a protocol, and meta_rank a "
+            f"figure of methods; figures of protocols: {', '.join(PROTOCOL_FIGURES)})",
+        ),
+        (
+            "ig.dummy_floor <= 0.1",
+            "no protocol matches 'ig'; there are: sds, lerf, bare (ig is a method, and dummy_floor "
+            f"a figure of protocols; figures of methods: {', '.join(METHOD_FIGURES)})",
+        ),
+        (
+            "off_the_board.rank <= 5",
+            "off_the_board.rank is missing, wanted <= 5; off_the_board has: checks",
+        ),
+        ("bare.seed >= 0", "bare.seed is missing, wanted >= 0; bare has: no figures"),
+        (
+            "sds.half_images >= 0",
+            "sds.half_images is missing, wanted >= 0; "
+            "sds has: dummy_floor, seed, value_sensitivity",
+        ),
         ("ig.low >= 0", f"ig.low is not a number, wanted >= 0; {HAS}"),
         ("ig.low != 0", f"ig.low is not a number, wanted != 0; {HAS}"),
         ("ig.wins >= 0.5", f"ig.wins is missing, wanted >= 0.5; {HAS}"),
@@ -190,28 +243,46 @@ def test_broken(text, lines):
     ],
 )
 def test_what_cannot_be_judged_is_an_error(text, line):
-    verdict = judge(parse(text), BOARD)
+    verdict = judge(parse(text), KNOWN)
     assert (verdict.passed, verdict.error, verdict.lines) == (False, True, (line,))
 
 
+def test_what_a_check_could_not_say_is_no_pass_for_a_glob_either():
+    verdict = judge(parse("*.half_images >= 0.6"), KNOWN)
+    assert (verdict.passed, verdict.error) == (False, True)
+    assert verdict.lines[0].startswith("sds.half_images is missing")
+
+
+def test_a_figure_belongs_to_one_kind():
+    assert not set(METHOD_FIGURES) & set(PROTOCOL_FIGURES)
+    for kind, figures in KINDS.items():
+        assert {parse(f"a.{figure} > 0").kind for figure in figures} == {kind}
+
+
+def test_a_run_that_knows_no_protocol_says_so():
+    assert judge(parse("*.seed > 0"), {}).lines == ("no protocol matches '*'; there are: none",)
+
+
 def test_no_methods_and_uncounted_all_are_errors():
-    verdict = judge(parse("*.rank <= 5"), {})
+    verdict = judge(parse("*.rank <= 5"), {"method": {}})
     assert verdict.error
     assert verdict.lines == ("no method matches '*'; there are: none",)
-    verdict = judge(parse("*.rank <= 5"), {"ig": {}})
+    verdict = judge(parse("*.rank <= 5"), {"method": {"ig": {}}})
     assert verdict.error
     assert verdict.lines == ("ig.rank is missing, wanted <= 5; ig has: no figures",)
-    verdict = judge(parse("ig.beats_random == all"), {"ig": {"beats_random": 4.0}})
+    verdict = judge(parse("ig.beats_random == all"), {"method": {"ig": {"beats_random": 4.0}}})
     assert (verdict.passed, verdict.error) == (False, True)
     assert "ig.beats_random is not counted, wanted == all" in verdict.lines[0]
 
 
 def test_a_rounded_figure_never_contradicts_the_verdict():
     near = math.nextafter(0.5, 0)
-    verdict = judge(parse("ig.wins >= 0.5"), {"ig": {"wins": near}})
+    verdict = judge(parse("ig.wins >= 0.5"), {"method": {"ig": {"wins": near}}})
     assert verdict.lines == (f"ig.wins is {near!r}, wanted >= 0.5",)
-    verdict = judge(parse("ig.wins >= 0.12344"), {"ig": {"wins": 0.123444}})
+    verdict = judge(parse("ig.wins >= 0.12344"), {"method": {"ig": {"wins": 0.123444}}})
     assert verdict.lines == ("ig.wins is 0.123444, wanted >= 0.12344",)
     # A count is never rounded.
-    verdict = judge(parse("ig.beats_random >= 12345"), {"ig": {"beats_random": (12345, 20000)}})
+    verdict = judge(
+        parse("ig.beats_random >= 12345"), {"method": {"ig": {"beats_random": (12345, 20000)}}}
+    )
     assert verdict.lines == ("ig.beats_random is 12345 of 20000, wanted >= 12345",)

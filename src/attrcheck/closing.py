@@ -57,7 +57,8 @@ def conclude(
         lines = [f"no result from {item}" for item in session.missing]
         advice = "what was computed is in the store: run again to complete it"
         verdicts.append(Verdict("complete", False, [*lines, advice]))
-    judgements = [gate.judge(rule, _figures(document)) for rule in rules]
+    figures = _figures(document)
+    judgements = [gate.judge(rule, figures) for rule in rules]
     document["gates"] = [asdict(judgement) for judgement in judgements]
     for each in judgements:
         verdicts.append(Verdict(f"gate[{each.rule}]", each.passed, list(each.lines)))
@@ -84,13 +85,26 @@ def _settings(session: Session) -> dict[str, Any]:
     return {**settings, "partial": (ran, len(settings["methods"])) != whole}
 
 
-def _figures(document: dict[str, Any]) -> dict[str, dict[str, gate.Figure | None]]:
-    figures = {}
+def _figures(document: dict[str, Any]) -> dict[str, gate.Figures]:
+    """What gates may ask of each method and of each protocol."""
+    methods: dict[str, dict[str, gate.Figure | None]] = {}
     for entry in document["leaderboard"]:
+        own = {name: entry[name] for name in gate.METHOD_FIGURES if name in entry}
         counts = entry["beats_random"]
-        own = {name: entry[name] for name in gate.FIGURES}
-        figures[entry["method"]] = {**own, "beats_random": (counts["cases"], counts["of"])}
-    return figures
+        methods[entry["method"]] = {**own, "beats_random": (counts["cases"], counts["of"])}
+    for verdict in document["method_verdicts"]:
+        if verdict["judged"]:
+            counts = (verdict["passed"], verdict["judged"])
+            methods.setdefault(verdict["method"], {})["checks"] = counts
+    protocols = {
+        judge["protocol"]: {
+            name: judge["checks"][name]["figure"]
+            for name in gate.PROTOCOL_FIGURES
+            if judge["checks"].get(name, {}).get("judged")
+        }
+        for judge in document["judges"]
+    }
+    return {"method": methods, "protocol": protocols}
 
 
 def _run(session: Session, workers: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Gates: rules such as `my_method.meta_rank >= 0` that a leaderboard keeps or breaks."""
+"""Gates: rules such as `my_method.meta_rank >= 0` that a run keeps or breaks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from typing import Literal, TypeAlias
 Figure: TypeAlias = float | tuple[int, int]
 """A number, or for a counted figure how many of how many."""
 
-FIGURES = {
+Figures: TypeAlias = Mapping[str, Mapping[str, Figure | None]]
+"""By name of a method or a protocol, and then of the figure."""
+
+METHOD_FIGURES = {
     "meta_rank": "kappa, the method's place on the fused scale: 0 is the average method",
     "low": "lower end of the 95% interval of meta_rank",
     "high": "upper end of the 95% interval of meta_rank",
@@ -23,8 +26,25 @@ FIGURES = {
     "wins": "share of its pairwise comparisons that the method won, 0 to 1",
     "beats_random": "number of cases in which the 95% interval of the paired difference to "
     "`random` lies on the right side of zero",
+    "checks": "number of checks that the method passed, of those that judged it; a known failure, "
+    "of a dummy too, is judged and not passed, what is not applicable does not count",
 }
-COUNTED = ("beats_random",)
+PROTOCOL_FIGURES = {
+    "dummy_floor": "share of comparisons that dummies win against methods, mean over cases, 0 to 1",
+    "measured_output": "rank correlation of measuring logits with measuring probabilities, mean "
+    "over cases, -1 to 1",
+    "attributed_output": "the same of explaining logits with explaining probabilities",
+    "seed": "the same of two seeds",
+    "half_images": "the same of the two halves of the images",
+    "other_removal": "the same of two ways to remove pixels",
+    "other_grid": "the same of two patch grids",
+    "value_sensitivity": "least Hausdorff distance between the curves of a map and of copies with "
+    "other values",
+}
+KINDS = {"method": METHOD_FIGURES, "protocol": PROTOCOL_FIGURES}
+"""The figure decides what a rule is about."""
+FIGURES = {**METHOD_FIGURES, **PROTOCOL_FIGURES}
+COUNTED = ("beats_random", "checks")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -49,16 +69,17 @@ class GateSyntaxError(ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
+        figures = "; ".join(f"figures of {kind}s: {', '.join(own)}" for kind, own in KINDS.items())
         return (
-            f"gate {self.text!r}: {self.problem}. A rule is method.figure, a comparison and a "
-            f"value, e.g. 'my_method.meta_rank >= 0' or 'my_method.beats_random == all'; "
-            f"figures: {', '.join(FIGURES)}"
+            f"gate {self.text!r}: {self.problem}. A rule is method.figure or protocol.figure, a "
+            f"comparison and a value, e.g. 'my_method.meta_rank >= 0', 'my_method.checks == all' "
+            f"or '*.dummy_floor <= 0.1'; {figures}"
         )
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: every method that matches `subject`, a glob, must have such a `figure`."""
+    """One rule: every method, or protocol, that matches `subject`, a glob, has such a `figure`."""
 
     text: str
     subject: str
@@ -66,9 +87,18 @@ class Rule:
     operator: str
     value: float | Literal["all"]
 
-    def select(self, methods: Iterable[str]) -> list[str]:
-        """The methods that the rule is about, in their order."""
-        return [name for name in methods if fnmatch.fnmatchcase(name, self.subject)]
+    @property
+    def kind(self) -> str:
+        """What the rule is about, by its figure: `method` or `protocol`."""
+        return next(kind for kind, figures in KINDS.items() if self.figure in figures)
+
+    def select(self, figures: Figures) -> list[str]:
+        """Those that the rule is about, in their order.
+
+        Where several match, those that such a figure does not apply to are left out.
+        """
+        matching = [name for name in figures if fnmatch.fnmatchcase(name, self.subject)]
+        return [name for name in matching if self.figure in figures[name]] or matching
 
 
 @dataclass(frozen=True)
@@ -90,9 +120,9 @@ def parse(text: str) -> Rule:
     left, comparison, right = split.groups()
     subject, _, figure = left.rpartition(".")
     if not subject:
-        raise GateSyntaxError(text, f"{left!r} is not a method, a dot and a figure")
+        raise GateSyntaxError(text, f"{left!r} is not a name, a dot and a figure")
     if not _SUBJECT.fullmatch(subject):
-        raise GateSyntaxError(text, f"{subject!r} is neither the name of a method nor a glob")
+        raise GateSyntaxError(text, f"{subject!r} is neither a name nor a glob")
     if figure not in FIGURES:
         close = difflib.get_close_matches(figure, FIGURES, n=1, cutoff=0.5)
         hint = f" (did you mean {close[0]}?)" if close else ""
@@ -114,20 +144,22 @@ def _value(text: str, figure: str, comparison: str, right: str) -> float | Liter
     return value
 
 
-def judge(rule: Rule, figures: Mapping[str, Mapping[str, Figure | None]]) -> Judgement:
-    """Hold a rule against the figures of each method; all methods that match must keep it."""
+def judge(rule: Rule, known: Mapping[str, Figures]) -> Judgement:
+    """Hold a rule against what is known of each `method` and `protocol`; all that match keep it."""
+    figures = known.get(rule.kind, {})
     chosen = rule.select(figures)
     if not chosen:
-        line = f"no method matches {rule.subject!r}; there are: {_nearest(rule.subject, figures)}"
+        line = f"no {rule.kind} matches {rule.subject!r}; there are: "
+        line += _nearest(rule.subject, figures) + _elsewhere(rule, known)
         return Judgement(rule.text, passed=False, error=True, lines=(line,))
     lines: dict[bool | None, list[str]] = {None: [], False: [], True: []}
     value = rule.value if rule.value == "all" else repr(rule.value).removesuffix(".0")
-    for method in chosen:
-        holds, shown = _weigh(rule, figures[method].get(rule.figure))
-        line = f"{method}.{rule.figure} is {shown}, wanted {rule.operator} {value}"
+    for name in chosen:
+        holds, shown = _weigh(rule, figures[name].get(rule.figure))
+        line = f"{name}.{rule.figure} is {shown}, wanted {rule.operator} {value}"
         if holds is None:
-            have = [key for key, other in figures[method].items() if _known(other)]
-            line += f"; {method} has: {', '.join(have) or 'no figures'}"
+            have = [key for key, other in figures[name].items() if _known(other)]
+            line += f"; {name} has: {', '.join(have) or 'no figures'}"
         lines[holds].append(line)
     if bad := (*lines[None], *lines[False]):
         return Judgement(rule.text, passed=False, error=bool(lines[None]), lines=bad)
@@ -158,7 +190,18 @@ def _known(figure: Figure | None) -> bool:
     return isinstance(figure, tuple) or not (figure is None or math.isnan(figure))
 
 
-def _nearest(subject: str, methods: Iterable[str]) -> str:
-    names = list(methods)
-    close = difflib.get_close_matches(subject, names, n=3, cutoff=0.5)
-    return ", ".join([*close, *(name for name in names if name not in close)]) or "none"
+def _nearest(subject: str, names: Iterable[str]) -> str:
+    every = list(names)
+    close = difflib.get_close_matches(subject, every, n=3, cutoff=0.5)
+    return ", ".join([*close, *(name for name in every if name not in close)]) or "none"
+
+
+def _elsewhere(rule: Rule, known: Mapping[str, Figures]) -> str:
+    """A word to whoever asks of a judge what only competitors have, or the reverse."""
+    other = next(kind for kind in KINDS if kind != rule.kind)
+    if rule.subject not in known.get(other, {}):
+        return ""
+    return (
+        f" ({rule.subject} is a {other}, and {rule.figure} a figure of {rule.kind}s; "
+        f"figures of {other}s: {', '.join(KINDS[other])})"
+    )

@@ -233,6 +233,28 @@ def test_the_document_is_json_and_the_same_each_time(three):
     assert json.dumps(document(*three), allow_nan=False, sort_keys=True) == first
 
 
+def test_agreement_is_that_of_the_scores_and_of_the_checkpoints(three):
+    facts = {"over": "cases", "subject": "a-x-up", "on": "", "protocol": "up", "reason": ""}
+    along = facts | {"check": "checkpoints", "status": "failed", "figures": {"at_25": 0.5}}
+    found = document(*three, checks=[along])["consistency"]
+    assert {p["level"]: p["rank_correlation"] for p in found["pairs"]} == {
+        "protocol": 1, "dataset": 0.8, "checkpoint": 0.5,
+    }  # fmt: skip
+    assert found["concordance"]["methods"] == 4
+    assert found["cases"][0]["case"] == "b-x-up"
+    assert [each["protocol"] for each in found["without_protocol"]] == ["down", "up"]
+
+
+def test_verdicts_stand_in_the_order_of_the_board(three):
+    facts = {"check": "contract", "over": "methods", "on": "a-x", "protocol": "", "reason": ""}
+    checks = [
+        facts | {"subject": name, "status": "passed", "figures": {}}
+        for name in ("worst", "best", "middle")
+    ]
+    verdicts = document(*three, checks=checks)["method_verdicts"]
+    assert [verdict["method"] for verdict in verdicts] == ["best", "middle", "worst"]
+
+
 def test_what_is_volatile_stands_in_one_place(three):
     slow = [
         CaseResult(
@@ -250,7 +272,8 @@ def test_what_is_volatile_stands_in_one_place(three):
 
 
 def test_what_was_passed_in_comes_out(three):
-    checks = [{"check": "contract", "method": "one", "status": "passed"}]
+    facts = {"check": "contract", "over": "methods", "subject": "best", "on": "a-x"}
+    checks = [facts | {"protocol": "", "status": "passed", "reason": "", "figures": {}}]
     found = document(*three, checks=checks, missing=["a-b-c"], run={"workers": 2})
     assert found["checks"] == checks
     assert found["missing"] == ["a-b-c"]

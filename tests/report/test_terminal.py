@@ -48,6 +48,10 @@ def document():
         ],
         "leaderboard_problem": "",
         "run": {"seconds_per_image": {"saliency": 0.01234, "random": None}},
+        "consistency": {
+            "concordance": {"w": None, "cases": 1, "methods": 2, "of": 2, "problem": "one case"}
+        },
+        "judges": [],
     }
 
 
@@ -136,6 +140,25 @@ def test_a_long_tail_is_cut(document, count, shown):
     assert len(lines) == shown
     if count > 20:
         assert lines[-1] == f"... and {count - 20} more"
+
+
+def test_agreement_and_trust_take_a_line_each(document):
+    before = terminal.render(document).splitlines()
+    facts = {"w": 0.61, "cases": 216, "methods": 20, "of": 27, "problem": ""}
+    document["consistency"]["concordance"] = facts
+    tally = {"figure": 0.04, "passed": 3, "judged": 3, "known_failures": 0}
+    name = "a" * 40
+    document["judges"] = [
+        {"protocol": name, "cases": 9, "trust": trust, "checks": {"dummy_floor": tally}}
+        for trust in (1.0, 0.5, 0.25)
+    ]
+    after = terminal.render(document).splitlines()
+    new = [line for line in after if line not in before]
+    assert len(new) == 2
+    assert new[0].startswith("Kendall's W is 0.61")
+    assert new[1].startswith("judge to trust: aaa")
+    assert "(100% of checks, floor 0.04); least: aaa" in new[1]
+    assert max(map(len, new)) <= 100
 
 
 def test_rendering_does_not_change_the_document(document):

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck import metarank
+from attrcheck import consistency, metarank
 from attrcheck.cases import Case
+from attrcheck.report import verdicts
 from attrcheck.resampling import interval
 from attrcheck.results import CaseResult, Outcome
 from attrcheck.seeds import derive
@@ -33,6 +34,8 @@ def build(
         leaderboard, pairwise, problem = ranking.leaderboard(), ranking.pairwise(), ""
     except metarank.DisconnectedError as error:
         leaderboard, pairwise, problem = [], {}, str(error)
+    order = [*(entry["method"] for entry in leaderboard), *settings["methods"]]
+    protocols = [case.protocol for case in ranking.table.cases]
     return {
         "schema": SCHEMA,
         "run": {**run, "seconds_per_image": ranking.seconds()},
@@ -42,6 +45,9 @@ def build(
         "leaderboard": leaderboard,
         "leaderboard_problem": problem,
         "pairwise": pairwise,
+        "consistency": consistency.study(ranking.table, verdicts.checkpoints(checks)),
+        "judges": verdicts.judges(protocols, checks),
+        "method_verdicts": verdicts.methods(order, checks),
         "checks": checks,
         "gates": [],
     }
@@ -49,43 +55,35 @@ def build(
 
 @dataclass(frozen=True)
 class Ranking:
-    """The scores of all cases as one array, and what follows from it."""
+    """The results of all cases, and what follows from them."""
 
     results: list[CaseResult]
     methods: list[str]
     seed: int
 
     @cached_property
-    def upward(self) -> NDArray[np.bool_]:
-        """Per case, whether higher is better."""
-        return np.array([result.higher_is_better for result in self.results], dtype=bool)
-
-    @cached_property
-    def scores(self) -> NDArray[np.float64]:
-        """[cases, methods], NaN where a method has no score."""
+    def table(self) -> consistency.Table:
+        """The scores, [cases, methods] with NaN where a method has none."""
         rows = [[result.outcomes[name].score for name in self.methods] for result in self.results]
-        return np.array(rows, dtype=float).reshape(len(self.results), len(self.methods))
-
-    @cached_property
-    def ranks(self) -> NDArray[np.float64]:
-        """[cases, methods], 1 is best, NaN where a method has no score."""
-        rows = [
-            metarank.case_ranks(row, higher_is_better=bool(up), tolerance=TOLERANCE)
-            for row, up in zip(self.scores, self.upward, strict=True)
-        ]
-        return np.array(rows, dtype=float).reshape(self.scores.shape)
+        return consistency.Table(
+            cases=[Case.of(result.case) for result in self.results],
+            methods=self.methods,
+            scores=np.array(rows, dtype=float).reshape(len(self.results), len(self.methods)),
+            higher_is_better=np.array([r.higher_is_better for r in self.results], dtype=bool),
+            tolerance=TOLERANCE,
+        )
 
     @cached_property
     def there(self) -> NDArray[np.intp]:
         """Indices of the methods that have a score in some case."""
-        return np.flatnonzero(np.isfinite(self.scores).any(axis=0))
+        return np.flatnonzero(np.isfinite(self.table.scores).any(axis=0))
 
     @cached_property
     def fused(self) -> metarank.MetaRank:
         """The fusion over the methods that are there."""
         return metarank.fuse(
-            self.scores[:, self.there],
-            higher_is_better=self.upward,
+            self.table.scores[:, self.there],
+            higher_is_better=self.table.higher_is_better,
             tolerance=TOLERANCE,
             names=[self.methods[index] for index in self.there],
         )
@@ -95,12 +93,8 @@ class Ranking:
         if not len(self.there):
             return []
         low, high = self._intervals()
-        kappa = self.fused.kappa
-        places = [1 + int((kappa > kappa[at] + metarank.ROUNDING).sum()) for at in self.fused.order]
-        return [
-            self._entry(place, at, low, high)
-            for place, at in zip(places, self.fused.order, strict=True)
-        ]
+        places = consistency.places(self.fused.kappa)
+        return [self._entry(int(places[at]), at, low, high) for at in self.fused.order]
 
     def _entry(
         self, place: int, at: int, low: NDArray[np.float64], high: NDArray[np.float64]
@@ -115,7 +109,7 @@ class Ranking:
             "low": _number(low[at]),
             "high": _number(high[at]),
             "rank": place,
-            "mean_rank": float(np.nanmean(self.ranks[:, index])),
+            "mean_rank": float(np.nanmean(self.table.ranks[:, index])),
             "wins": float(won / played) if played else None,
             "beats_random": self._beats_random(self.methods[index]),
         }
@@ -135,8 +129,8 @@ class Ranking:
         """One entry a case, with every method's outcome."""
         return [
             {
-                **vars(Case.of(result.case)),
-                "id": result.case,
+                **vars(case),
+                "id": case.id,
                 "higher_is_better": result.higher_is_better,
                 "images": result.images,
                 "accuracy": result.accuracy,
@@ -147,7 +141,9 @@ class Ranking:
                     for name, rank in zip(self.methods, ranks, strict=True)
                 },
             }
-            for result, ranks in zip(self.results, self.ranks, strict=True)
+            for case, result, ranks in zip(
+                self.table.cases, self.results, self.table.ranks, strict=True
+            )
         ]
 
     def seconds(self) -> dict[str, float | None]:
@@ -168,8 +164,8 @@ class Ranking:
                 column[: len(values)] = values
         return metarank.intervals(
             replicates,
-            [Case.of(result.case).pair for result in self.results],
-            higher_is_better=self.upward,
+            [case.pair for case in self.table.cases],
+            higher_is_better=self.table.higher_is_better,
             tolerance=TOLERANCE,
             seed=derive(self.seed, "fusion"),
         )

@@ -1,4 +1,4 @@
-"""`report.md`: the board, the cases and the gates, to read or to paste into a discussion."""
+"""`report.md`: the board, its judges and its cases, to read or to paste into a discussion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from tabulate import tabulate
 
-from attrcheck.report import terminal
+from attrcheck.report import consistency, judges, terminal
+from attrcheck.report.text import inline
 
 
 def render(document: dict[str, Any]) -> str:
@@ -16,27 +17,19 @@ def render(document: dict[str, Any]) -> str:
         "\n".join(f"- {line}" for line in terminal.remarks(document)),
         "## Leaderboard",
         terminal.board(document, "github"),
-        _residual(document),
+        *_gates(document),
+        *judges.sections(document),
+        *consistency.sections(document),
         "## Cases",
         _cases(document),
         *_notes(document),
         *_protocols(document),
         *_tuned(document),
-        *_gates(document),
-        *_checks(document),
+        *judges.failures(document),
         "## Run",
         _run(document["run"]),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _residual(document: dict[str, Any]) -> str:
-    if "residual" not in document["pairwise"]:
-        return ""
-    return (
-        f"One scale leaves {document['pairwise']['residual']:.0%} of the pairwise results "
-        "unexplained (relative residual of the fit)."
-    )
 
 
 def _cases(document: dict[str, Any]) -> str:
@@ -83,7 +76,7 @@ def _protocols(document: dict[str, Any]) -> list[str]:
                 "higher" if case["higher_is_better"] else "lower",
                 case["images"],
                 f"{max(known):g}" if known else "-",
-                _inline(", ".join(f"{name}={value}" for name, value in settings.items())),
+                inline(", ".join(f"{name}={value}" for name, value in settings.items())),
             ],
         )
     headers = ["protocol", "better", "images", "passes", "settings"]
@@ -125,27 +118,6 @@ def _gates(document: dict[str, Any]) -> list[str]:
         for gate in document["gates"]
     ]
     return ["## Gates", "\n".join(lines)] if lines else []
-
-
-def _checks(document: dict[str, Any]) -> list[str]:
-    if not document["checks"]:
-        return []
-    rows = [
-        [
-            check["check"],
-            check["subject"],
-            check["status"].replace("_", " "),
-            _inline(check["reason"]),
-        ]
-        for check in document["checks"]
-    ]
-    table = tabulate(rows, ["check", "subject", "verdict", "reason"], tablefmt="github")
-    return ["## Checks", table]
-
-
-def _inline(text: str) -> str:
-    """Text that fits into a cell."""
-    return " ".join(text.split()).replace("|", r"\|")
 
 
 def _run(run: dict[str, Any]) -> str:

@@ -9,10 +9,14 @@ from typing import Any
 import tabulate as tables
 from tabulate import tabulate
 
+from attrcheck.report import consistency, judges
+from attrcheck.report.text import shorten
+
 
 def render(document: dict[str, Any]) -> str:
     """What stands above the board, the board, and what stands below it."""
-    return "\n".join([*remarks(document), "", board(document, "simple"), "", *footer(document)])
+    below = [*consistency.summary(document), *judges.summary(document), *footer(document)]
+    return "\n".join([*remarks(document), "", board(document, "simple"), "", *below])
 
 
 def remarks(document: dict[str, Any]) -> list[str]:
@@ -80,11 +84,6 @@ def footer(document: dict[str, Any]) -> list[str]:
         where = ids[0] if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]}"
         lines.append(f"{method} in {where}: {status.replace('_', ' ')}: {reason}")
     return lines[:20] + ([f"... and {len(lines) - 20} more"] if len(lines) > 20 else [])
-
-
-def shorten(name: str, most: int = 30) -> str:
-    """A name that leaves room for the figures."""
-    return name if len(name) <= most else f"{name[: most - 3]}..."
 
 
 @contextmanager

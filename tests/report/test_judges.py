@@ -1,0 +1,142 @@
+import pytest
+
+from attrcheck.report import judges, verdicts
+
+
+def result(check, over="cases", subject="a-x-up", status="passed", reason="", **figures):
+    protocol = {"cases": subject.split("-")[-1], "protocols": subject}.get(over, "")
+    return {
+        "check": check,
+        "over": over,
+        "subject": subject,
+        "on": "",
+        "protocol": protocol,
+        "status": status,
+        "reason": reason,
+        "figures": figures,
+    }
+
+
+def document(*checks, protocols=("up", "down"), methods=()):
+    return {
+        "judges": verdicts.judges(protocols, checks),
+        "method_verdicts": verdicts.methods(methods, checks),
+        "checks": list(checks),
+    }
+
+
+def rows(text):
+    """Cells of the rows of a table, the header first."""
+    lines = [line for line in text.splitlines() if line.startswith("|") and "|--" not in line]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_without_checks_there_is_nothing_to_say():
+    empty = document()
+    assert judges.sections(empty) == judges.failures(empty) == judges.summary(empty) == []
+
+
+def test_the_table_of_judges_has_a_row_a_judge_and_a_dash_for_what_was_not_run():
+    title, table, legend = judges.sections(
+        document(
+            result("dummy_floor", unreliability=0.25),
+            result("dummy_floor", subject="a-x-down", status="failed", unreliability=0.75),
+            result("seed", rank_correlation=0.951),
+            result("seed", subject="b-x-up", status="known_failure", rank_correlation=0.55),
+            result("value_sensitivity", "protocols", "up", hausdorff=0.019),
+            result("linear_ground_truth", "protocols", "up", anything=3.0),
+            result("checkpoints", at_25=0.5),
+            result("my_own", status="failed"),
+        )
+    )
+    assert title == "## Which judge to trust"
+    header, up, down = rows(table)
+    assert dict(zip(header, up, strict=True)) == {
+        "judge": "up",
+        "trust": "75% of 6",
+        "cases": "1",
+        "dummy floor": "0.25 (1/1)",
+        "measured output": "-",
+        "attributed output": "-",
+        "seed": "0.75 (1/2)",
+        "half images": "-",
+        "other removal": "-",
+        "other grid": "-",
+        "value sensitivity": "0.02 (1/1)",
+        "linear ground truth": "1/1",
+        "others": "1/2",
+    }
+    assert down[:4] == ["down", "0% of 1", "1", "0.75 (0/1)"]
+    assert set(down[4:]) == {"-"}
+    assert "no pass" in legend
+
+
+def test_methods_on_trial_stand_with_their_reasons():
+    long = "one reason | that " + "goes on " * 30
+    title, table = judges.sections(
+        document(
+            result("contract", "methods", "good"),
+            result("contract", "methods", "bad", "failed", "two calls\ndiffer"),
+            result("randomisation", "methods", "bad", "known_failure", long),
+            result("contract", "methods", "away", "not_applicable"),
+            protocols=(),
+            methods=["good", "bad", "away"],
+        )
+    )
+    assert title == "## Methods on trial"
+    header, good, bad, away = rows(table.replace(r"\|", "/"))
+    assert header == ["method", "checks passed", "failed", "known to fail"]
+    assert good == ["good", "1/1", "", ""]
+    assert bad[:3] == ["bad", "0/2", "contract: two calls differ"]
+    assert bad[3].startswith("randomisation: one reason / that goes")
+    assert bad[3].endswith("...")
+    assert len(bad[3]) < 70
+    assert away == ["away", "-", "", ""]
+
+
+def test_failures_of_one_check_and_judge_share_a_row():
+    title, table = judges.failures(
+        document(
+            result("seed", subject="b-x-up", status="known_failure", reason="as published"),
+            result("seed", subject="a-x-up", status="failed", reason="0.3 | below"),
+            result("seed", subject="c-x-up", status="failed", reason="0.4"),
+            result("seed", subject="d-x-up"),
+            result("seed", subject="e-x-up", status="not_applicable", reason="too few"),
+            result("value_sensitivity", "protocols", "up", "failed", "0.3 apart"),
+            result("similar", "models", "a-x", "failed", "unlike"),
+            result("gaming", "suite", "", "failed", "lifted"),
+            result("contract", "methods", "one", "failed", "elsewhere"),
+        )
+    )
+    assert title == "## Failed checks, those of methods aside"
+    assert rows(table.replace(r"\|", "/"))[1:] == [
+        ["gaming", "the suite", "failed", "1", "lifted"],
+        ["seed", "up", "failed", "2", "a-x-up: 0.3 / below"],
+        ["similar", "a-x", "failed", "1", "unlike"],
+        ["value_sensitivity", "up", "failed", "1", "0.3 apart"],
+        ["seed", "up", "known failure", "1", "b-x-up: as published"],
+    ]
+
+
+@pytest.mark.parametrize(("count", "shown"), [(40, 40), (41, 40), (100, 40)])
+def test_many_failures_are_cut_those_that_are_known_first(count, shown):
+    known = [result(f"k{at}", status="known_failure", reason="known") for at in range(count - 1)]
+    found = judges.failures(document(*known, result("z", status="failed", reason="unknown")))
+    assert len(rows(found[1])) == shown + 1
+    assert rows(found[1])[1][0] == "z"
+    assert (
+        found[2:] == ([f"... and {count - 40} more: see `checks` in `report.json`."][: count - 40])
+    )
+
+
+def test_one_line_says_whom_to_trust():
+    checks = [
+        result("dummy_floor", unreliability=0.25),
+        result("dummy_floor", subject="a-x-down", status="failed", unreliability=0.75),
+        result("seed", subject="a-x-middle"),
+    ]
+    [line] = judges.summary(document(*checks))
+    assert line == "judge to trust: up (100% of checks, floor 0.25); least: down (0%, floor 0.75)"
+    assert judges.summary(document(checks[0], protocols=["up", "unjudged"])) == [
+        "judge to trust: up (100% of checks, floor 0.25)"
+    ]

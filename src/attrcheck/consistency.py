@@ -184,49 +184,59 @@ def with_board(table: Table) -> dict[str, list[dict[str, Any]]]:
     whole = table.board()
     if not np.isfinite(whole).any():
         return {"cases": [], "without_protocol": []}
-    agreement = correlations(table.ranks, np.broadcast_to(whole, table.ranks.shape))
-    names = np.array([case.id for case in table.cases])
-    cases = []
-    for case, ranks, value in zip(names, table.ranks, agreement, strict=True):
-        others = table.board(names != case)
-        facts = {
-            "case": str(case),
-            "with_board": _number(value),
-            "with_others": _number(correlations(ranks[None], others[None])[0]),
-        }
-        cases.append({**facts, **_change(table.methods, whole, others)})
+    ids, judges = (
+        np.array([getattr(case, name) for case in table.cases]) for name in ("id", "protocol")
+    )
+    others = np.array([table.board(ids != name) for name in ids])
+    rest = np.array([table.board(judges != name) for name in np.unique(judges)])
+    cases = [
+        {"case": str(name), "with_board": _number(own), "with_others": _number(other), **change}
+        for name, own, other, change in zip(
+            ids,
+            correlations(table.ranks, np.broadcast_to(whole, others.shape)),
+            correlations(table.ranks, others),
+            _changes(table.methods, whole, others),
+            strict=True,
+        )
+    ]
     cases.sort(key=lambda entry: (_last(entry["with_board"]), entry["case"]))
-    judges = np.array([case.protocol for case in table.cases])
     protocols = [
-        {"protocol": str(name), **_change(table.methods, whole, table.board(judges != name))}
-        for name in np.unique(judges)
+        {"protocol": str(name), **change}
+        for name, change in zip(
+            np.unique(judges), _changes(table.methods, whole, rest), strict=True
+        )
     ]
     return {"cases": cases, "without_protocol": protocols}
 
 
-def _change(methods: Sequence[str], whole: Floats, rest: Floats) -> dict[str, Any]:
-    """From the whole board to one without some cases; nothing is known if that is no board.
+def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[dict[str, Any]]:
+    """From the whole board to each of those without some cases.
 
     `moved` is who moves furthest, and its places among the methods that both boards have; of
-    several, the first on the whole board.
+    several, the first on the whole board. Nothing is known of what is no board.
     """
-    left = np.isfinite(rest)
-    if not left.any():
-        return {"rank_correlation": None, "moved": None, "winners": [], "winner_changes": None}
-    before, after = places(-whole[left]), rest[left]
-    names = [name for name, stays in zip(methods, left, strict=True) if stays]
-    steps = [(-abs(b - a), a, name, b) for name, a, b in zip(names, before, after, strict=True)]
-    distance, start, name, end = min(steps)
-    winners, old = (
-        sorted(name for name, place in zip(methods, board, strict=True) if place == 1)
-        for board in (rest, whole)
-    )
-    return {
-        "rank_correlation": _number(correlations(before[None], after[None])[0]),
-        "moved": {"method": name, "from": int(start), "to": int(end)} if distance else None,
-        "winners": winners,
-        "winner_changes": winners != old,
-    }
+    found = []
+    winners = _winners(methods, whole)
+    for board, value in zip(
+        boards, correlations(np.broadcast_to(whole, boards.shape), boards), strict=True
+    ):
+        left = np.isfinite(board)
+        names = [name for name, stays in zip(methods, left, strict=True) if stays]
+        steps = zip(places(-whole[left]), names, board[left], strict=True)
+        ordered = sorted((-abs(to - at), at, name, to) for at, name, to in steps)
+        move = [{"method": m, "from": int(at), "to": int(to)} for far, at, m, to in ordered if far]
+        change = {
+            "rank_correlation": _number(value),
+            "moved": move[0] if move else None,
+            "winners": _winners(methods, board),
+            "winner_changes": _winners(methods, board) != winners if names else None,
+        }
+        found.append(change)
+    return found
+
+
+def _winners(methods: Sequence[str], board: Floats) -> list[str]:
+    return sorted(name for name, place in zip(methods, board, strict=True) if place == 1)
 
 
 def _pair(level: str, one: str, other: str, value: float) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def test_a_judge_is_compared_with_itself_and_with_others(text):
 def test_w_and_the_residual_are_told(text):
     """Centred ranks add up to UP + OTHER = (-3, 0, 0, 3): W = 18 / (4 * 20) = 0.225."""
     assert "Kendall's W is 0.2" in text
-    assert "(1: all rank alike) over 4 cases and the 4 of 4 methods that all score." in text
+    assert "(1: all rank alike) over 4 cases and the 4 of 4 methods scored in each." in text
     assert "One scale leaves 25% of the pairwise results unexplained" in text
 
 

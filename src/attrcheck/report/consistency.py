@@ -52,7 +52,7 @@ def concordance(found: dict[str, Any]) -> str:
         return f"Kendall's W of the cases is undefined: {found['problem']}."
     return (
         f"Kendall's W is {found['w']:.2f} (1: all rank alike) over {found['cases']} cases and the "
-        f"{found['methods']} of {found['of']} methods that all score."
+        f"{found['methods']} of {found['of']} methods scored in each."
     )
 
 

@@ -52,7 +52,7 @@ def checkpoints(checks: Results) -> list[tuple[str, str, float]]:
         for result in checks
         if result["check"] == "checkpoints"
         for name, value in result["figures"].items()
-        if isinstance(value, float)
+        if name.startswith("at_") and isinstance(value, float)
     ]
 
 

@@ -11,17 +11,23 @@ from attrcheck.models._prepare import Tracer, drop_inactive, fold, redirect, sep
 
 
 class Fast(nn.Module):
-    """Runs a network without gradients, in the layout that its device likes; counts the images."""
+    """Runs a network without gradients, in the layout that its device likes; counts the images.
 
-    def __init__(self, network: nn.Module) -> None:
+    pure: whether the network is known to leave what it is given as it was.
+    """
+
+    def __init__(self, network: nn.Module, pure: bool) -> None:
         super().__init__()
         self.network = network
+        self.pure = pure
         self.passes = 0
         self.eval()
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits [N, classes]."""
         self.passes += len(images)
+        if not self.pure:
+            images = images.clone()
         if images.device.type == "cpu":
             images = images.contiguous(memory_format=torch.channels_last)
         logits: Tensor = self.network(images)
@@ -37,7 +43,7 @@ def fast(network: nn.Module) -> Fast:
     try:
         model = fx.GraphModule(network, Tracer().trace(network))
     except Exception:  # whatever the tracer stumbles over; `prepare` warns of it
-        return Fast(_laid_out(network))
+        return Fast(_laid_out(network), pure=False)
     for rewrite in (drop_inactive, redirect, separate):
         rewrite(model)
     model.graph.eliminate_dead_code()
@@ -45,7 +51,7 @@ def fast(network: nn.Module) -> Fast:
     model.graph.lint()
     model.delete_all_unused_submodules()
     model.recompile()
-    return Fast(_laid_out(model.eval()))
+    return Fast(_laid_out(model.eval()), pure=True)
 
 
 def _laid_out(network: nn.Module) -> nn.Module:

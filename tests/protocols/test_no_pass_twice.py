@@ -1,0 +1,141 @@
+"""No pass twice: what is shared is observed once, and records say what they cost."""
+
+import pytest
+import torch
+
+import attrcheck
+from attrcheck.loading import load
+from attrcheck.protocols import _order
+from attrcheck.protocols.ids_updated import STEPS
+
+IMAGES, CELLS = 8, 16
+
+
+@pytest.fixture
+def world(tiny):
+    """The tiny world with images of 8x8, which grids can cut."""
+    pixels = torch.rand(IMAGES, 2, 8, 8, generator=torch.Generator().manual_seed(3))
+    attrcheck.dataset("tiny8")(lambda: tiny.dataset("tiny8", images=pixels))
+    return tiny
+
+
+@pytest.fixture
+def ranked(monkeypatch):
+    """How many maps were ranked, call by call."""
+    sizes, rank = [], _order._rank
+    monkeypatch.setattr(
+        _order, "_rank", lambda maps, seeds: sizes.append(len(maps)) or rank(maps, seeds)
+    )
+    _order._RANKS.clear()
+    yield sizes
+    _order._RANKS.clear()
+
+
+def blind(shift):
+    """A method that makes no pass."""
+    return lambda model, images, targets: images[:, 0].roll(shift, 2)
+
+
+def test_single_deletion_of_forty_methods_costs_one_pass_a_cell_and_one_intact(world, passes):
+    for shift in range(40):
+        world.add(f"blind{shift}", blind(shift))
+    result = world.run("tiny8-linear-sds", methods=world.methods[-40:])
+    assert len(result.outcomes) == 40
+    assert all(outcome.status == "ok" for outcome in result.outcomes.values())
+    # The first two are a look whether the model is one.
+    assert passes == [2, *[IMAGES] * (CELLS + 1)]
+    judge = load("tiny8", "linear", None, "cpu").judge
+    assert judge.passes == 2 + IMAGES * (CELLS + 1)
+
+
+def test_forty_methods_cost_what_one_costs(world, passes):
+    world.add("blind", blind(1))
+    world.run("tiny8-linear-sds", methods=("blind",))
+    alone = sum(passes)
+    passes.clear()
+    for shift in range(2, 41):
+        world.add(f"blind{shift}", blind(shift))
+    world.run("tiny8-linear-sds", methods=world.methods[2:])
+    assert alone == 2 + IMAGES * (CELLS + 1)
+    assert passes == []
+
+
+def test_protocols_share_the_intact_images_and_the_empty_ones(world, passes):
+    world.add("blind", blind(1))
+    costs = {}
+    for protocol in ("morf", "lerf", "sds", "sds_2", "ids", "insertion", "completeness"):
+        passes.clear()
+        world.run(f"tiny8-linear-{protocol}", methods=("blind",))
+        costs[protocol] = (len(passes), set(passes) - {2})
+    assert {protocol: steps for protocol, (steps, _) in costs.items()} == {
+        "morf": 1 + 1 + 1 + 9,  # a look at the model, intact, empty, and what lies between
+        "lerf": 9,
+        "sds": CELLS,
+        "sds_2": 4,
+        "ids": 31,
+        "insertion": 1 + 9,  # another emptiness: the blurred image
+        "completeness": 9,
+    }
+    assert all(sizes == {IMAGES} for _, sizes in costs.values())
+
+
+def test_deletion_after_morf_makes_no_pass(world, passes, ranked):
+    first = world.run("tiny8-linear-morf")
+    passes.clear()
+    ranked.clear()
+    second = world.run("tiny8-linear-deletion")
+    assert passes == ranked == []
+    for name, outcome in second.outcomes.items():
+        assert outcome.score != first.outcomes[name].score
+        assert outcome.passes == first.outcomes[name].passes
+
+
+def test_both_outputs_of_single_deletion_are_in_the_same_rows(world, passes):
+    from attrcheck.protocols._single_deletion import SingleDeletion
+
+    attrcheck.protocol("sds_softmax")(lambda: SingleDeletion(measure="probability"))
+    world.run("tiny8-linear-sds")
+    passes.clear()
+    result = world.run("tiny8-linear-sds_softmax")
+    assert passes == []
+    assert all(outcome.status == "ok" for outcome in result.outcomes.values())
+
+
+def test_morf_and_lerf_rank_the_pixels_once(world, ranked):
+    world.run("tiny8-linear-morf")
+    assert ranked == [IMAGES, IMAGES]  # once a method
+    world.run("tiny8-linear-lerf")
+    world.run("tiny8-linear-ids")
+    world.run("tiny8-linear-insertion")
+    assert ranked == [IMAGES, IMAGES]
+
+
+def test_records_say_what_they_cost(world):
+    """Forward and backward passes an image: stated for the maps, counted for the observation."""
+    world.add("steep", blind(1), passes=(50, 25))
+    expected = {"morf": 9, "lerf": 9, "sds": 0, "ids": 31, "completeness": 9, "deletion": 9}
+    for protocol, looks in expected.items():
+        result = world.run(f"tiny8-linear-{protocol}")
+        assert result.outcomes["steep"].passes == {
+            "attribution": [50, 25],
+            "observation": [looks, 0],
+        }
+        assert result.outcomes["brightness"].passes["attribution"] == [1, 1]
+
+
+def test_new_maps_are_part_of_what_an_updated_observation_costs(world):
+    world.add("steep", blind(1), passes=(50, 25))
+    outcome = world.run("tiny8-linear-ids_updated").outcomes["steep"]
+    steps = STEPS["default"]
+    # Every step but the intact one is looked at; all but that and the first want a new map.
+    assert outcome.passes["observation"] == [steps - 1 + 50 * (steps - 2), 25 * (steps - 2)]
+
+
+def test_costs_are_the_same_when_they_come_from_the_store(world):
+    first = world.run("tiny8-linear-ids")
+    assert world.run("tiny8-linear-ids").plain() == first.plain()
+
+
+def test_soundness_on_few_images_warns(world):
+    with pytest.warns(UserWarning, match="soundness wants at least 100 images and has 8"):
+        world.run("tiny8-linear-soundness")

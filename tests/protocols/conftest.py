@@ -14,4 +14,4 @@ def exact_linear():
     name = "exact_linear"
     attrcheck.removal(name)(partial(noisy_linear, noise=0, tolerance=1e-6))
     yield name
-    del attrcheck.removal._entries[name]
+    attrcheck.removal._entries.pop(name)

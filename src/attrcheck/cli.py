@@ -16,8 +16,10 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.methods import Method
 from attrcheck.models import WEIGHTS
 from attrcheck.options import KINDS
+from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
+from attrcheck.settings import PROFILES
 
 if TYPE_CHECKING:
     from torch import nn
@@ -71,7 +73,7 @@ def list_kind(chosen: argparse.Namespace) -> None:
     things = [registry.get(name) for name in registry]
     if chosen.kind == "methods":
         things.sort(key=lambda method: (_place(method.family), method.name))
-    facts = METHOD_FACTS if chosen.kind == "methods" else {}
+    facts = FACTS.get(chosen.kind, {})
     rows = [
         [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
     ]
@@ -133,12 +135,31 @@ def _embedded() -> dict[str, nn.Module]:
     return {spec.name: prepare(spec.build(data)) for spec in specs if spec.embedded}
 
 
-METHOD_FACTS: dict[str, Callable[[Method], str]] = {
-    "family": lambda method: method.family,
-    "passes": passes,
-    "applies to": lambda method: applies_to(method),
-    "reference": lambda method: method.reference,
+def images(spec: ProtocolSpec) -> str:
+    """How many images it judges in the default profile."""
+    if not spec.default:
+        return "if asked"
+    return str(spec.make("default").most_images or PROFILES["default"])
+
+
+FACTS: dict[str, dict[str, Callable[[Any], str]]] = {
+    "methods": {
+        "family": lambda method: method.family,
+        "passes": passes,
+        "applies to": applies_to,
+        "reference": lambda method: method.reference,
+    },
+    "protocols": {
+        "better": lambda spec: "higher" if spec.make().higher_is_better else "lower",
+        "needs": lambda spec: ", ".join(spec.make().needs),
+        "images": images,
+    },
+    "checks": {
+        "over": lambda check: check.over.replace("_", " "),
+        "runs": lambda check: "" if check.default else "if asked",
+    },
 }
+"""What is printed of a kind beside names and summaries."""
 
 
 def _place(family: str) -> int:

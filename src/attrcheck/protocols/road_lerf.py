@@ -9,7 +9,7 @@ from attrcheck.protocols._road import AT, IMAGES
 
 @protocol("road_lerf")
 def road_lerf(profile: str = "full") -> Ablation:
-    """Accuracy should hold as long as it can: higher is better."""
+    """As `lerf`, but what is removed is imputed from its neighbours; higher is better."""
     return Ablation(
         most_relevant_first=False,
         higher_is_better=True,

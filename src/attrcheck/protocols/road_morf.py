@@ -9,7 +9,7 @@ from attrcheck.protocols._road import AT, IMAGES
 
 @protocol("road_morf")
 def road_morf(profile: str = "full") -> Ablation:
-    """Accuracy should fall at once: lower is better."""
+    """As `morf`, but what is removed is imputed from its neighbours; lower is better."""
     return Ablation(
         most_relevant_first=True,
         higher_is_better=False,

@@ -140,3 +140,10 @@ def test_one_line_says_whom_to_trust():
     assert judges.summary(document(checks[0], protocols=["up", "unjudged"])) == [
         "judge to trust: up (100% of checks, floor 0.25)"
     ]
+
+
+def test_judges_that_nothing_tells_apart_are_not_ranked_by_the_alphabet():
+    checks = [result("dummy_floor", subject=f"a-x-{name}", unreliability=0.5) for name in "abc"]
+    assert judges.summary(document(*checks, protocols=())) == [
+        "judges to trust: all 3 alike (100% of checks, floor 0.50)"
+    ]

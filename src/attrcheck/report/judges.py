@@ -36,8 +36,12 @@ def summary(document: dict[str, Any]) -> list[str]:
     known = [judge for judge in document["judges"] if judge["trust"] is not None]
     if not known:
         return []
-    line = f"judge to trust: {_told(known[0], ' of checks')}"
-    return [f"{line}; least: {_told(known[-1])}" if len(known) > 1 else line]
+    most, least = known[0], known[-1]
+    if len(known) > 1 and _trust(most) + _floor(most) == _trust(least) + _floor(least):
+        return [f"judges to trust: all {len(known)} alike ({_trust(most)} of checks{_floor(most)})"]
+    line = f"judge to trust: {_name(most)} ({_trust(most)} of checks{_floor(most)})"
+    other = f"; least: {_name(least)} ({_trust(least)}{_floor(least)})"
+    return [line + other if len(known) > 1 else line]
 
 
 def failures(document: dict[str, Any]) -> list[str]:
@@ -129,10 +133,13 @@ def _of(judge: dict[str, Any]) -> str:
     return f" of {count}" if count else ""
 
 
-def _told(judge: dict[str, Any], unit: str = "") -> str:
+def _floor(judge: dict[str, Any]) -> str:
     figure = judge["checks"].get("dummy_floor", {}).get("figure")
-    floor = "" if figure is None else f", floor {figure:.2f}"
-    return f"{shorten(judge['protocol'], 14)} ({_trust(judge)}{unit}{floor})"
+    return "" if figure is None else f", floor {figure:.2f}"
+
+
+def _name(judge: dict[str, Any]) -> str:
+    return shorten(judge["protocol"], 14)
 
 
 def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from attrcheck import lab, metarank
+from attrcheck import metarank
 from attrcheck.cases import Case
 from attrcheck.consistency import (
     LEAST_METHODS,
-    STRONG,
-    WEAK,
     Table,
     band,
     concordance,
@@ -194,10 +192,6 @@ def test_scores_within_the_tolerance_tie():
 )
 def test_bands(value, name):
     assert band(value) == name
-
-
-def test_bands_are_those_of_the_checks():
-    assert (WEAK, STRONG, LEAST_METHODS) == (lab.WEAK, lab.STRONG, lab.LEAST_METHODS)
 
 
 def test_every_correlation_of_four_methods_that_is_0_8_is_moderate():

@@ -59,7 +59,7 @@ def subjects(check: Check, cases: list[Case], chosen: list[str], profile: str) -
         pairs = {case.pair: (case.dataset, case.model) for case in cases}
         yield from (Subject(pair, names) for pair, names in pairs.items())
     else:
-        yield Subject("")
+        yield Subject("suite")
 
 
 def run_check(check: str, subject: Subject, lab: Lab) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def run_check(check: str, subject: Subject, lab: Lab) -> dict[str, Any]:
             verdict = _kept(judge, subject, lab)
         else:
             verdict = judge.run(lab, *subject.arguments)
-    why = judge.known_failures.get(subject.protocol) or judge.known_failures.get(subject.name)
+    why = judge.known_failures.get(subject.protocol or subject.name)
     facts = {"check": judge.name, "over": judge.over, "subject": subject.name, "on": ""}
     return {**facts, "protocol": subject.protocol, **_judge(verdict, why, judge.over != "cases")}
 
@@ -117,7 +117,7 @@ def _kept(check: Check, subject: Subject, lab: Lab) -> Verdict:
     def compute() -> Entry:
         return Entry({}, {**vars(check.run(lab, *subject.arguments))})
 
-    key = f"checks/{check.name}/{subject.name or check.name}"
+    key = f"checks/{check.name}/{subject.name}"
     return Verdict(**lab.store.obtain(key, fingerprint, compute).info)
 
 

@@ -71,7 +71,7 @@ class CheckItem:
     def run(self) -> None:
         """Run the check and send its verdict; skip where not applicable, xfail where expected."""
         live = Live(self.worker.live)
-        told = f"{self.check} of {self.subject.name or 'the suite'}"
+        told = f"{self.check} of {self.subject.name}"
         try:
             settings = resolve(self.config, self.worker)
             store = Store(settings.store, settings.run, settings.fresh)
@@ -83,8 +83,7 @@ class CheckItem:
             pytest.fail(f"{told}: {error}", pytrace=False)
         finally:
             live.say("")
-        item = f"{self.check}-{self.subject.name}".removesuffix("-")
-        self.send(_payload(item, "check", settings, result))
+        self.send(_payload(f"{self.check}-{self.subject.name}", "check", settings, result))
         where = f" on {result['on']}" if result["on"] else ""
         told = f"{told}{where}: {result['reason']}"
         if result["status"] == "not_applicable":

@@ -10,6 +10,7 @@ import numpy as np
 
 from attrcheck.bench import Bench
 from attrcheck.cases import Case
+from attrcheck.consistency import LEAST_METHODS
 from attrcheck.loading import Setup, load
 from attrcheck.methods import method as methods
 from attrcheck.protocols import Protocol, Rows
@@ -22,10 +23,6 @@ Scores = Mapping[str, float]
 
 FEW = 12
 """Images for what cannot be had by looking at stored rows again."""
-LEAST_METHODS = 4
-"""A rank correlation of fewer says nothing."""
-WEAK, STRONG = 0.6, 0.8
-"""Rank correlations below and above which two rankings agree weakly and strongly."""
 
 
 @dataclass(frozen=True)

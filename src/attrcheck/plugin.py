@@ -82,9 +82,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
             profile, methods = chosen("profile"), options.methods(metafunc.config)
             parameters = [
-                pytest.param(
-                    (check.name, subject, cases), id=f"{check.name}-{subject.name}".rstrip("-")
-                )
+                pytest.param((check.name, subject, cases), id=f"{check.name}-{subject.name}")
                 for check in options.checks(metafunc.config)
                 if check.over in CHECKED[wanted[0]]
                 for subject in subjects(check, cases, methods, profile)

@@ -50,13 +50,14 @@ class Session:
 
 
 def _is_ours(text: str) -> bool:
-    """A case, or a check and what it looks at: nothing, a method, a protocol, a model, cases."""
+    """A case, or a check and what it looks at: a method, a protocol, a model, one or two cases."""
     if is_case(text):
         return True
     check, *parts = text.split("-")
-    if check not in checks:
+    if check not in checks or not parts:
         return False
-    subjects = ["-".join(parts[at : at + 3]) for at in range(0, len(parts), 3)]
-    named = len(parts) == 1 and (parts[0] in methods or parts[0] in protocols)
-    paired = len(parts) == 2 and parts[0] in datasets and parts[1] in models
-    return named or paired or all(map(is_case, subjects))
+    if len(parts) == 1:
+        return parts[0] == "suite" or parts[0] in methods or parts[0] in protocols
+    if len(parts) == 2:
+        return parts[0] in datasets and parts[1] in models
+    return all(is_case("-".join(parts[at : at + 3])) for at in range(0, len(parts), 3))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from attrcheck.checks import Verdict
-from attrcheck.lab import LEAST_METHODS, WEAK, Scores, agreement
+from attrcheck.consistency import LEAST_METHODS, WEAK
+from attrcheck.lab import Scores, agreement
 
 
 def alike(what: str, **rankings: tuple[Scores, Scores]) -> Verdict:

@@ -15,7 +15,7 @@ from attrcheck.models._graph import attentions
 from attrcheck.models._prepare import NotTraceable, prepare
 from tests.reference_methods import random_family, smooth_images, trained_family
 
-METHODS = ["attention_rollout", "chefer"]
+METHODS = ["attention_rollout", "chefer", "chefer_lrp"]
 COUNT = 4
 
 each_method = pytest.mark.parametrize("name", METHODS)

@@ -12,21 +12,24 @@ from attrcheck.models._graph import attentions, call_name, module_of
 
 
 class Reader(fx.Interpreter):
-    """Runs a prepared transformer; keeps each attention [N, heads, T, T] and the patch grid."""
+    """Runs a prepared transformer; keeps each attention [N, heads, T, T] and the patch grid.
 
-    def __init__(self, model: nn.Module) -> None:
+    What is run may be the same graph under rules, whose nodes have the same names.
+    """
+
+    def __init__(self, model: nn.Module, under_rules: fx.GraphModule | None = None) -> None:
         if not isinstance(model, fx.GraphModule):
             raise TypeError(f"attention is read from a prepared graph, not {type(model).__name__}")
-        super().__init__(model)
-        self.graph_module = model
-        self.nodes = attentions(model)
+        self.graph_module = under_rules or model
+        super().__init__(self.graph_module)
+        self.names = [node.name for node in attentions(model)]
         self.attention: list[Tensor] = []
         self.grid = (0, 0)
 
     def run_node(self, n: fx.Node) -> Any:
         """Run one node."""
         value = super().run_node(n)
-        if n in self.nodes:
+        if n.name in self.names:
             if torch.is_grad_enabled() and not value.requires_grad:
                 value = value.detach().requires_grad_()  # what gradients end in
             self.attention.append(value)
@@ -52,6 +55,14 @@ class Reader(fx.Interpreter):
         height, width = self.grid
         row = relevance[:, 0, -height * width :].view(-1, 1, height, width)
         return F.interpolate(row, images.shape[2:], mode="bilinear", align_corners=False)[:, 0]
+
+
+def summed(layers: list[Tensor]) -> Tensor:
+    """R = I, then R <- R + mean over heads of relu(layer) @ R: [N, T, T]."""
+    total = torch.eye(layers[0].shape[-1]).to(layers[0])
+    for layer in layers:
+        total = total + layer.relu().mean(1) @ total
+    return total
 
 
 def needs_attention(model: nn.Module) -> str | None:

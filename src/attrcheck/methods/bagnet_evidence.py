@@ -64,6 +64,7 @@ def _seen(count: int, field: Field, pixels: int) -> Tensor:
 
 @method(
     "bagnet_evidence",
+    axioms={"conservation": 1e-3},
     family="self-explaining",
     passes=(1, 0),
     reference="Brendel and Bethge 2019",

@@ -40,6 +40,7 @@ FROZEN: dict[type[nn.Module], Rule] = {BcosConv2d: frozen, Encode: weighed}
 
 @method(
     "bcos_weights",
+    axioms={"conservation": 1e-3},
     family="self-explaining",
     passes=(1, 1),
     reference="Boehle et al. 2022",

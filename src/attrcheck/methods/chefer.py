@@ -1,7 +1,7 @@
 """Chefer's relevance for transformers, the generic variant that weighs attention by its gradient.
 
 Of the two that Chefer et al. published in 2021 this is the later one, "Generic Attention-model
-Explainability" (ICCV). The earlier one (CVPR) has LRP relevance in place of the attention.
+Explainability" (ICCV). `chefer_lrp` is the earlier one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.methods import method
-from attrcheck.methods._attention import Reader, needs_attention
+from attrcheck.methods._attention import Reader, needs_attention, summed
 
 
 @method(
@@ -30,7 +30,5 @@ def chefer(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     with torch.enable_grad():
         logits = reader(images).gather(1, targets[:, None])
         gradients = torch.autograd.grad(logits.sum(), reader.attention)
-    relevance = torch.eye(gradients[0].shape[-1]).to(images)
-    for weights, gradient in zip(reader.attention, gradients, strict=True):
-        relevance = relevance + (weights.detach() * gradient).relu().mean(1) @ relevance
-    return reader.on_image(relevance, images)
+    layers = [a.detach() * g for a, g in zip(reader.attention, gradients, strict=True)]
+    return reader.on_image(summed(layers), images)

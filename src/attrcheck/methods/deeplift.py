@@ -122,6 +122,7 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: 
 @method(
     "deeplift",
     applies=applies,
+    axioms={"completeness": 1e-3, "dummy_feature": 1e-3, "symmetry": 1e-3},
     family="gradient",
     passes=(2, 1),
     reference="Shrikumar et al. 2017",

@@ -13,6 +13,7 @@ from attrcheck.methods.deeplift import applies, contributions
 @method(
     "deepshap",
     applies=applies,
+    axioms={"completeness_in_mean": 1e-3},
     family="gradient",
     passes=(BACKGROUND + 1, BACKGROUND),  # a batch shares the baselines' forward passes
     reference="Lundberg and Lee 2017",

@@ -8,7 +8,13 @@ from attrcheck.methods import method
 from attrcheck.methods._rules import backpropagate
 
 
-@method("gradient", family="gradient", passes=(1, 1), reference="Baehrens et al. 2010")
+@method(
+    "gradient",
+    axioms={"dummy_feature": 1e-3, "symmetry": 1e-3, "implementation_invariance": 1e-3},
+    family="gradient",
+    passes=(1, 1),
+    reference="Baehrens et al. 2010",
+)
 def gradient(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """Sum over channels of df/dx."""
     return backpropagate(model, images, targets).sum(1)

@@ -12,6 +12,12 @@ from attrcheck.methods._gradients import STEPS, integrated
 @method(
     "integrated_gradients",
     default=True,
+    axioms={
+        "completeness": 0.05,
+        "dummy_feature": 1e-3,
+        "symmetry": 1e-3,
+        "implementation_invariance": 1e-3,
+    },
     family="gradient",
     passes=(STEPS, STEPS),
     reference="Sundararajan et al. 2017",

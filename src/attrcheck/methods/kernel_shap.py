@@ -14,6 +14,7 @@ SAMPLES = 256
 
 @method(
     "kernel_shap",
+    axioms={"completeness": 1e-3},
     family="perturbation",
     passes=(SAMPLES + 2, 0),
     reference="Lundberg and Lee 2017",

@@ -14,6 +14,7 @@ from attrcheck.methods._lrp import EPSILON_PLUS, applies, relevance
 @method(
     "lrp",
     applies=applies,
+    axioms={"conservation_without_biases": 1e-3},
     family="propagation",
     passes=(2, 2),  # one backward is enough between ReLUs, and is all that is run there
     reference="Bach et al. 2015",

@@ -15,6 +15,7 @@ from attrcheck.methods._lrp import EPSILON_ONLY, applies, relevance
     "lrp_epsilon",
     applies=applies,
     default=False,
+    axioms={"conservation_without_biases": 1e-3},
     family="propagation",
     passes=(1, 1),
     reference="Bach et al. 2015",

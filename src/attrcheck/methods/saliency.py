@@ -8,7 +8,13 @@ from torch import Tensor, nn
 from attrcheck.methods import method
 
 
-@method("saliency", family="gradient", passes=(1, 1), reference="Simonyan et al. 2013")
+@method(
+    "saliency",
+    axioms={"dummy_feature": 1e-3, "symmetry": 1e-3, "implementation_invariance": 1e-3},
+    family="gradient",
+    passes=(1, 1),
+    reference="Simonyan et al. 2013",
+)
 def saliency(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """|sum over channels of df/dx|: channels are summed before the sign is dropped."""
     inputs = images.detach().clone().requires_grad_()

@@ -321,5 +321,7 @@ def test_steps_are_the_ratios_of_the_paper_and_fewer_where_time_is_short():
     assert soundness().percent == PERCENT
     assert soundness("default").percent == PERCENT[:: STRIDE["default"]]
     assert STRIDE["default"] > 1
+    # What a step must rise by is as wide as the step.
+    assert soundness("default").rise == Fraction(STRIDE["default"], 100)
     assert soundness().least_images == 100
     assert (soundness().rise, soundness().start) == (Fraction(1, 100), Fraction(4, 100))

@@ -1,12 +1,15 @@
 """Each backward rule on its own, against its formula."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.methods import _lrp, _rules, deeplift, lrp
+from attrcheck.methods import _affine, _lrp, _rules, deeplift, lrp
 from attrcheck.methods._multipliers import Tape
 from attrcheck.models._graph import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
 from attrcheck.models._prepare import prepare
@@ -255,3 +258,61 @@ def test_a_rule_gets_the_module_and_its_inputs():
     output = _rules.ruled(model, {nn.Linear: rule})(torch.randn(4, 3, 1, 1))
     assert seen == [(nn.Linear, (4, 3))]
     assert (output >= 0).all()
+
+
+def test_a_graph_under_rules_is_made_once_and_follows_the_weights():
+    model = prepare(nn.Sequential(nn.Flatten(), nn.Linear(3, 2), nn.ReLU()))
+    first = _rules.ruled(model, _rules.GUIDED)
+    assert _rules.ruled(model, dict(_rules.GUIDED)) is first
+    assert _rules.ruled(model, _rules.DECONVOLVED) is not first
+    images = torch.randn(4, 3, 1, 1)
+    model.get_submodule("1").weight.data.mul_(2)
+    assert torch.equal(first(images), model(images))
+    # Nor does what is known of a model keep it alive.
+    gone = weakref.ref(model)
+    del model, first
+    gc.collect()
+    assert gone() is None
+
+
+def test_rules_of_calls_get_what_is_called_with_its_keywords():
+    class Calls(nn.Module):
+        def forward(self, x):
+            return torch.sub(x.mul(3), 1, alpha=2).flatten(1)
+
+    def doubled(call, *args):
+        return 2 * call(*args)
+
+    model, images = prepare(Calls()), torch.randn(2, 3, 1, 1)
+    found = _rules.ruled(model, {}, {"mul": doubled, "sub": doubled})(images)
+    assert torch.allclose(found, 2 * (6 * images - 2).flatten(1))
+
+
+@pytest.mark.parametrize(("rule", "runs"), [("plus", 2), ("gamma", 2), ("epsilon", 1)])
+@pytest.mark.parametrize("positive", [True, False])
+def test_passes_of_a_convolution(rule, runs, positive, monkeypatch):
+    """As many as the methods state: one backward is enough between ReLUs."""
+    module = nn.Conv2d(3, 4, 3, padding=1).requires_grad_(False)
+    x = torch.rand(2, 3, 5, 5) - (0 if positive else 0.5)
+    forward, backward = [], []
+    there, back = F.conv2d, _affine._BACKWARD
+    monkeypatch.setattr(F, "conv2d", lambda *all_: forward.append(1) or there(*all_))
+    monkeypatch.setattr(_affine, "_BACKWARD", lambda *all_: backward.append(1) or back(*all_))
+    leaf = x.requires_grad_()
+    y = getattr(_lrp, rule)(module, leaf)
+    torch.autograd.grad(y, leaf, y.detach().clamp(min=0))
+    assert len(forward) == runs
+    assert len(backward) == (1 if positive else runs)
+
+
+def test_two_ways_back_are_one():
+    """What is left out between ReLUs is what would have been nothing."""
+    module = nn.Conv2d(3, 4, 3, padding=1).requires_grad_(False)
+    x = torch.rand(2, 3, 5, 5)
+    relevance = module(x).clamp(min=0)
+    for rule in (_lrp.plus, _lrp.gamma):
+        (short,) = backward(rule, module, x, upstream=relevance)
+        # One relevant negative output in another image, and all go the long way.
+        longer = torch.cat([relevance, module(-x)])
+        (long,) = backward(rule, module, torch.cat([x, -x]), upstream=longer)
+        assert torch.allclose(short, long[:2], atol=1e-5)

@@ -95,12 +95,14 @@ def test_the_installed_suites_serve_a_project_that_has_only_a_conftest(pytester)
         "--attr-datasets=halves",
         "--attr-protocols=lerf,morf",
         "--attr-methods=exact,random",
+        "--attr-checks=contract,target_sensitivity,randomisation,dummy_floor",
         "--attr-report",
         "-n2",
         "--attr-gate=exact.beats_random == all",
     )
-    # Four cases, three checks of two methods, of which `random` must fail two, and one gate.
-    result.assert_outcomes(passed=9, xfailed=2)
+    # Four cases, three checks of two methods, of which `random` must fail two, one check of the
+    # four cases, and one gate.
+    result.assert_outcomes(passed=13, xfailed=2)
     result.stdout.fnmatch_lines(["*4 cases x 2 methods*", "*1*exact*4/4*"])
 
 

@@ -33,6 +33,32 @@ def test_only_items_of_attrcheck_are_expected(session):
     assert session.expected == {"tiny-linear-morf", "tiny-linear-lerf", "contract-gradient"}
 
 
+# Lists, not parameters: these ids would make the run of this very file an incomplete one.
+OURS = [
+    "design_depth-suite",
+    "contract-slope",
+    "linear_ground_truth-sds",
+    "tuning-tiny-linear",
+    "dummy_floor-tiny-linear-morf",
+    "dummy_floor-tiny-linear-morf-tiny-linear-lerf",
+]
+NOT_OURS = [
+    "tuning-tiny-nobody",
+    "tuning-nothing-linear",
+    "dummy_floor-tiny-linear-nothing",
+    "dummy_floor-tiny-linear-morf-slope",
+    "dummy_floor-tiny-linear-morf-tiny-linear-nothing",
+    "nothing-tiny-linear-morf",
+    "nothing-suite",
+    "seed",
+]
+
+
+def test_a_check_is_expected_with_whatever_it_ranges_over(session):
+    session.expect([f"t.py::t[{item}]" for item in (*OURS, *NOT_OURS)])
+    assert session.expected == set(OURS)
+
+
 def test_what_was_expected_and_sent_nothing_is_missing(session):
     session.expect(["t.py::t[tiny-linear-morf]", "t.py::t[tiny-linear-lerf]"])
     session.expect(["t.py::t[tiny-linear-lerf]"])  # every worker tells the same

@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from attrcheck.ranks import spearman
 
+Maps = NDArray[np.float32]
+WINDOW = 7
+STEADY = (0.01**2, 0.03**2)
+"""What keeps a quotient of SSIM steady where means, or variances, vanish (Wang et al. 2004)."""
 
-def rank_correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
+
+def rank_correlation(one: Maps, other: Maps) -> float:
     """Mean over images of Spearman's correlation of the pixels, in [-1, 1].
 
     0 where a map is constant, which agrees with nothing.
     """
     pixels = (len(one), -1)
     return float(np.nan_to_num(spearman(one.reshape(pixels), other.reshape(pixels))).mean())
+
+
+def ssim(one: Maps, other: Maps) -> float:
+    """Mean structural similarity of maps [N, H, W], each brought to [0, 1]; 1 if they are equal.
+
+    (2 ab + c) / (a^2 + b^2 + c) of the means times the same of covariance and variances, in every
+    window of 7x7, or of the whole map where that is smaller.
+    """
+    a, b = (_windows(_min_max(maps)) for maps in (one, other))
+    mean_a, mean_b = a.mean((3, 4)), b.mean((3, 4))
+    a, b = a - mean_a[..., None, None], b - mean_b[..., None, None]
+    for_means, for_spreads = STEADY
+    means = (2 * mean_a * mean_b + for_means) / (mean_a**2 + mean_b**2 + for_means)
+    spreads = (a * a).mean((3, 4)) + (b * b).mean((3, 4)) + for_spreads
+    return float((means * (2 * (a * b).mean((3, 4)) + for_spreads) / spreads).mean())
+
+
+def _min_max(maps: Maps) -> NDArray[np.float64]:
+    """Each map from its minimum to its maximum; a constant one is zero."""
+    exact = maps.astype(np.float64)
+    low, high = exact.min((1, 2), keepdims=True), exact.max((1, 2), keepdims=True)
+    return np.asarray((exact - low) / np.where(high > low, high - low, 1))
+
+
+def _windows(maps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Every window that lies within a map: [N, rows, columns, height, width]."""
+    height, width = (min(WINDOW, side) for side in maps.shape[1:])
+    return sliding_window_view(maps, (height, width), axis=(1, 2))

@@ -1,0 +1,64 @@
+"""Small networks of which it is known what a map must not do."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from attrcheck.datasets import Dataset
+from attrcheck.models._prepare import prepare
+
+UNITS = 16
+
+
+def perceptron(data: Dataset, seed: int = 0) -> nn.Sequential:
+    """A random network with one hidden layer for the images of a dataset."""
+    pixels = data.images[0].numel()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        parts = nn.Linear(pixels, UNITS), nn.ReLU(), nn.Linear(UNITS, data.classes)
+        return nn.Sequential(nn.Flatten(), *parts).requires_grad_(False)
+
+
+def half_blind(data: Dataset) -> nn.Module:
+    """A network that does not see the left half of an image."""
+    network = perceptron(data)
+    _weights(network, data)[..., : data.images.shape[3] // 2] = 0
+    return prepare(network)
+
+
+def mirrored(data: Dataset) -> nn.Module:
+    """A network to which an image and its mirror image are the same."""
+    network = perceptron(data)
+    weights = _weights(network, data)
+    weights.copy_((weights + weights.flip(3)) / 2)
+    return prepare(network)
+
+
+def rewritten(data: Dataset) -> tuple[nn.Module, nn.Module]:
+    """Two networks that compute the same: the second adds relu(y) - relu(-y), which is y."""
+    network = perceptron(data)
+    both, difference = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+    identity = torch.eye(data.classes)
+    both.weight = nn.Parameter(torch.cat([identity, -identity]), requires_grad=False)
+    difference.weight = nn.Parameter(torch.cat([identity, -identity], 1), requires_grad=False)
+    return prepare(network), prepare(nn.Sequential(*network, both, nn.ReLU(), difference))
+
+
+def without_biases(network: nn.Module) -> nn.Module:
+    """A copy in which nothing is added to the signal: no biases, no shifts of batch norms."""
+    bare = copy.deepcopy(network)
+    for part in bare.modules():
+        for name in ("bias", "running_mean"):
+            if isinstance(values := getattr(part, name, None), Tensor):
+                values.data.zero_()
+    return bare
+
+
+def _weights(network: nn.Sequential, data: Dataset) -> Tensor:
+    """Of the hidden units, by pixel: [units, C, H, W], a view."""
+    weight = network[1].weight
+    assert isinstance(weight, Tensor)
+    return weight.data.view(UNITS, *data.images.shape[1:])

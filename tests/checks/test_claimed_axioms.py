@@ -1,0 +1,177 @@
+"""Axioms are kept by those that claim them, and broken claims are named."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from attrcheck.checking import examine
+from attrcheck.checks import check as checks
+from attrcheck.checks._probes import half_blind, mirrored, rewritten, without_biases
+from attrcheck.checks.axioms import AXIOMS, axioms
+from attrcheck.loading import load
+from attrcheck.methods import Method
+from attrcheck.methods import method as methods
+
+PAIR = ("digits", "resnet", 8, "cpu")
+SUMS = ("completeness", "completeness_in_mean", "conservation", "conservation_without_biases")
+
+
+def claimed(function, *names, tolerance=1e-3):
+    return Method(function.__name__, function, axioms=dict.fromkeys(names, tolerance))
+
+
+def product(model, images, targets):
+    """Input x gradient: exact on a linear network without bias."""
+    inputs = images.clone().requires_grad_()
+    model(inputs).gather(1, targets[:, None]).sum().backward()
+    return (inputs.grad * images).sum(1)
+
+
+def brightness(model, images, targets):
+    return images.sum(1)
+
+
+def slanted(model, images, targets):
+    """Prefers the right half, where the model tells nothing apart."""
+    return product(model, images, targets) * torch.arange(images.shape[3])
+
+
+def by_layers(model, images, targets):
+    """Depends on how many parts the model is made of."""
+    return product(model, images, targets) ** len(list(model.parameters()))
+
+
+def bare_linear(setup):
+    """The pair with a linear network without bias, whose weights are mirror images."""
+    torch.manual_seed(0)
+    linear = nn.Linear(setup.images[0].numel(), setup.dataset.classes, bias=False)
+    network = nn.Sequential(nn.Flatten(), linear).requires_grad_(False)
+    return replace(setup, network=network.eval())
+
+
+def test_the_half_blind_network_does_not_see_the_left():
+    setup = load(*PAIR)
+    network, images = half_blind(setup.dataset), setup.images.clone()
+    before = network(images)
+    images[..., :16] = 7
+    assert torch.equal(network(images), before)
+    images[..., 16] = 7
+    assert not torch.allclose(network(images), before)
+
+
+def test_the_mirrored_network_takes_no_side():
+    setup = load(*PAIR)
+    network = mirrored(setup.dataset)
+    found, turned = network(setup.images), network(setup.images.flip(3))
+    assert torch.allclose(found, turned, atol=1e-5)
+    assert not torch.allclose(found, network(setup.images.flip(2)), atol=1e-2)
+
+
+def test_the_rewritten_network_computes_the_same():
+    setup = load(*PAIR)
+    one, other = rewritten(setup.dataset)
+    assert len(list(other.parameters())) > len(list(one.parameters()))
+    assert torch.allclose(one(setup.images), other(setup.images), atol=1e-6)
+
+
+def test_without_biases_black_is_nothing():
+    network = load(*PAIR).network
+    zero = torch.zeros(1, 1, 32, 32)
+    assert network(zero).abs().max() > 0.1
+    assert without_biases(network)(zero).abs().max() == 0
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_on_a_linear_network(name):
+    setup = bare_linear(load(*PAIR))
+    exact, wrong = (axioms(claimed(each, name), setup) for each in (product, brightness))
+    # From the mean of other images, x * gradient misses what they have.
+    assert exact.passed is (name != "completeness_in_mean")
+    assert wrong.passed is False
+    assert f"{name} is missed by" in wrong.reason
+    assert wrong.figures[name] <= wrong.figures[f"{name}_at_worst"]
+
+
+def test_a_baseline_that_is_the_mean_of_images():
+    setup = bare_linear(load(*PAIR))
+
+    def from_mean(model, images, targets, *, dataset):
+        mean = dataset.normalise(dataset.images[:10]).mean(0)
+        weights = model[1].weight[targets].view_as(images)
+        return (weights * (images - mean)).sum(1)
+
+    assert axioms(claimed(from_mean, "completeness_in_mean"), setup).passed
+    assert not axioms(claimed(from_mean, "completeness"), setup).passed
+
+
+@pytest.mark.parametrize(
+    ("name", "culprit"),
+    [
+        ("dummy_feature", brightness),
+        ("symmetry", slanted),
+        ("implementation_invariance", by_layers),
+    ],
+)
+def test_each_axiom_of_pixels_has_its_culprit(name, culprit):
+    setup = load(*PAIR)
+    assert axioms(claimed(product, name), setup).passed
+    broken = axioms(claimed(culprit, name), setup)
+    assert broken.passed is False
+    assert broken.reason.startswith(f"{name} is missed by")
+
+
+def test_guided_backprop_depends_on_how_the_network_is_written():
+    guided = replace(methods.get("guided_backprop"), axioms={"implementation_invariance": 1e-3})
+    assert axioms(guided, load(*PAIR)).figures["implementation_invariance_at_worst"] > 0.5
+
+
+def test_the_tolerance_is_the_one_claimed():
+    setup = load(*PAIR)
+    rough = replace(methods.get("integrated_gradients"), axioms={"completeness": 1e-6})
+    found = axioms(rough, setup)
+    assert not found.passed
+    assert 1e-6 < found.figures["completeness"] < 0.05
+    assert axioms(methods.get("integrated_gradients"), setup).passed
+
+
+def test_a_claim_that_no_check_knows_is_an_error_with_a_hint():
+    result = examine(checks.get("axioms"), claimed(product, "beauty"), load(*PAIR))
+    assert result["status"] == "failed"
+    assert (
+        "'product' claims beauty, which no check knows; there are: completeness"
+        in (result["reason"])
+    )
+
+
+def test_without_a_claim_there_is_nothing_to_keep():
+    result = examine(checks.get("axioms"), Method("product", product), load(*PAIR))
+    assert (result["status"], result["reason"]) == ("not_applicable", "it claims none")
+
+
+CLAIMANTS = [
+    *("bagnet_evidence", "bcos_weights", "deeplift", "deepshap", "gradient", "input_x_gradient"),
+    *("integrated_gradients", "kernel_shap", "lrp", "lrp_epsilon", "lrp_gamma", "saliency"),
+]
+
+
+def test_who_claims_what_is_known():
+    found = {name for name in methods if methods.get(name).axioms}
+    assert found == set(CLAIMANTS)
+    claims = {axiom for name in CLAIMANTS for axiom in methods.get(name).axioms}
+    assert claims == set(AXIOMS)
+
+
+HOMES = {"bagnet_evidence": ["bagnet"], "bcos_weights": ["bcos"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [(name, family) for name in CLAIMANTS for family in HOMES.get(name, ["resnet", "vgg"])],
+)
+def test_claims_are_kept(name, family):
+    setup = load("shapes", family, 8, "cpu")
+    assert methods.get(name).applies(setup.network) is None
+    verdict = axioms(methods.get(name), setup)
+    assert verdict.passed, verdict.reason

@@ -1,0 +1,96 @@
+"""Ground truth against the floor: who is asked, on which data, and what decides."""
+
+import numpy as np
+import pytest
+import torch
+
+import attrcheck
+from attrcheck.checking import examine
+from attrcheck.checks import check as checks
+from attrcheck.checks.ground_truth import FLOOR, MEASURES, found, ground_truth, masked
+from attrcheck.loading import load
+from attrcheck.methods import Method
+from attrcheck.methods import method as methods
+
+
+def masks_of(count, side=5):
+    """A spot a picture, away from the centre."""
+    masks = torch.zeros(count, side, side, dtype=torch.bool)
+    masks[torch.arange(count), 0, torch.arange(count) % side] = True
+    return masks
+
+
+@pytest.fixture
+def truth(tiny):
+    """The tiny model on pictures with masks, `tiny_masked`, too."""
+
+    def with_masks():
+        return tiny.dataset("tiny_masked", masks=masks_of(8))
+
+    attrcheck.dataset("tiny_masked", offers=("masks",))(with_masks)
+    return tiny
+
+
+def oracle(model, images, targets):
+    """Knows the masks."""
+    return masks_of(len(images)).float()
+
+
+def opposite(model, images, targets):
+    return -oracle(model, images, targets)
+
+
+def test_the_truth_passes_and_its_opposite_fails(truth):
+    setup = load("tiny_masked", "linear", None, "cpu")
+    right = ground_truth(Method("oracle", oracle), setup)
+    assert right.passed
+    assert [right.figures[name] for name in (*MEASURES, "mean")] == [1, 1, 1, 1]
+    wrong = ground_truth(Method("opposite", opposite), setup)
+    assert wrong.passed is False
+    assert wrong.figures["mean"] == 0
+    # It has no positive value: its relevance mass is not defined, and counts as nothing.
+    assert np.isnan(wrong.figures["relevance_mass"])
+    assert "on tiny_masked-linear it finds 0.000 of the truth" in wrong.reason
+
+
+def test_the_best_dummy_is_the_floor(truth):
+    setup = load("tiny_masked", "linear", None, "cpu")
+    scores = {name: np.mean([*found(methods.get(name), setup).values()]) for name in FLOOR}
+    best = max(scores, key=scores.get)
+    same = ground_truth(Method(best, methods.get(best).attribute), setup)
+    assert same.passed is False
+    assert same.reason.endswith(f"{best} {scores[best]:.3f}")
+    for name, score in scores.items():
+        assert same.figures[f"mean_of_{name}"] == pytest.approx(score)
+
+
+def test_a_dummy_is_not_asked(truth):
+    result = examine(checks.get("ground_truth"), methods.get("random"), truth.setup)
+    assert (result["status"], result["reason"]) == ("not_applicable", "a dummy sets the floor")
+
+
+def test_where_the_data_has_no_masks_the_model_is_asked_on_other_data(truth):
+    assert masked(truth.setup).pair == "tiny_masked-linear"
+    assert ground_truth(Method("oracle", oracle), truth.setup).passed
+
+
+def test_where_no_data_has_masks_there_is_no_truth(tiny):
+    result = examine(checks.get("ground_truth"), Method("oracle", oracle), tiny.setup)
+    assert result["status"] == "not_applicable"
+    assert "no dataset that 'linear' knows has masks" in result["reason"]
+
+
+def test_batches_do_not_matter(truth, monkeypatch):
+    gradient = methods.get("slope")
+    whole = found(gradient, load("tiny_masked", "linear", None, "cpu"))
+    truth.in_batches_of(3, monkeypatch)
+    assert found(gradient, load("tiny_masked", "linear", None, "cpu")) == pytest.approx(whole)
+
+
+def test_digits_are_judged_on_shapes_and_deconvolution_is_known_to_fail():
+    setup = load("digits", "resnet", 8, "cpu")
+    assert masked(setup).pair == "shapes-resnet"
+    good = examine(checks.get("ground_truth"), methods.get("guided_backprop"), setup)
+    bad = examine(checks.get("ground_truth"), methods.get("deconvolution"), setup)
+    assert (good["status"], bad["status"]) == ("passed", "known_failure")
+    assert good["figures"]["mean"] > 0.5 > 0.2 > bad["figures"]["mean"]

@@ -1,0 +1,137 @@
+"""Which layers forget, in which order, and what the curves and the verdict are made of."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from attrcheck.attribution import attribute_batch
+from attrcheck.checking import examine
+from attrcheck.checks import check as checks
+from attrcheck.checks._similarity import rank_correlation, ssim
+from attrcheck.checks.randomisation import counted, layers, randomisation, randomised
+from attrcheck.loading import load
+from attrcheck.methods import Method
+from attrcheck.methods import method as methods
+
+PAIR = ("digits", "resnet", 8, "cpu")
+
+
+def changed(before, after):
+    fresh = dict(after.named_parameters())
+    return [name for name, weight in before.named_parameters() if not fresh[name].equal(weight)]
+
+
+def test_layers_come_from_the_logits_down():
+    names = layers(load(*PAIR).network)
+    assert len(names) == len(set(names)) == 12
+    network = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 4))
+    assert layers(network) == ["3", "1", "0"]
+    assert layers(nn.Flatten()) == []
+
+
+@pytest.mark.parametrize(
+    ("total", "points", "wanted"),
+    [
+        (12, 5, [1, 3, 6, 9, 12]),
+        (31, 5, [1, 7, 15, 23, 31]),
+        (7, 5, [1, 3, 5, 7]),
+        (12, 3, [1, 6, 12]),
+        (3, 5, [1, 2, 3]),
+        (2, 3, [1, 2]),
+        (1, 5, [1]),
+    ],
+)
+def test_points_go_from_one_layer_to_all_with_half_of_them_between(total, points, wanted):
+    assert counted(total, points) == wanted
+    assert max(1, total // 2) in wanted
+
+
+def test_only_the_chosen_forget_and_the_same_way_every_time():
+    network = load(*PAIR).network
+    before = {name: weight.clone() for name, weight in network.named_parameters()}
+    chosen = layers(network)[:3]
+    one, other = randomised(network, chosen), randomised(network, chosen)
+    found = changed(network, one)
+    assert {name.rpartition(".")[0] for name in found} == set(chosen)
+    assert len(found) == sum(name.rpartition(".")[0] in chosen for name in before)
+    assert not changed(one, other)
+    assert all(network.get_parameter(name).equal(before[name]) for name in before)
+    assert changed(one, randomised(network, chosen, seed=1))
+
+
+def test_what_is_forgotten_keeps_its_mean_and_spread():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(300, 300))
+    nn.init.normal_(network[0].weight, 2, 5)
+    fresh = randomised(network, ["0"])[0].weight
+    assert fresh.mean().item() == pytest.approx(2, abs=0.1)
+    assert fresh.std().item() == pytest.approx(5, rel=0.02)
+    assert torch.corrcoef(torch.stack([fresh.flatten(), network[0].weight.flatten()]))[0, 1] < 0.05
+
+
+def test_curves_and_verdict_are_those_of_the_maps():
+    setup, method = load(*PAIR), methods.get("gradient")
+    verdict = randomisation(method, setup)
+    figures, names = verdict.figures, layers(setup.network)
+
+    def maps(network):
+        return attribute_batch(method, replace(setup, network=network), slice(0, 8), seed=0)
+
+    intact = maps(setup.network)
+    assert figures["layers"] == [1, 3, 6, 9, 12]
+    for place, count in enumerate([1, 3, 6, 9, 12]):
+        cascade = maps(randomised(setup.network, names[:count]))
+        alone = maps(randomised(setup.network, names[count - 1 : count]))
+        for kind, other in (("cascading", cascade), ("independent", alone)):
+            for measure in (rank_correlation, ssim):
+                found = figures[f"{kind}_{measure.__name__}"][place]
+                assert found == pytest.approx(measure(intact, other), abs=1e-6)
+    assert figures["rank_correlation"] == figures["cascading_rank_correlation"][2]
+    assert verdict.passed
+
+
+def test_guided_backprop_fails_and_the_gradient_does_not():
+    found = {
+        name: examine(checks.get("randomisation"), methods.get(name), load(*PAIR))
+        for name in ("guided_backprop", "gradient")
+    }
+    assert found["guided_backprop"]["status"] == "known_failure"
+    assert found["gradient"]["status"] == "passed"
+    guided, plain = (each["figures"]["rank_correlation"] for each in found.values())
+    assert guided > 0.75 > plain
+    assert min(found["guided_backprop"]["figures"]["cascading_ssim"]) < 0.5
+
+
+def test_what_ignores_the_weights_has_flat_curves():
+    verdict = randomisation(Method("same", lambda model, images, targets: images), load(*PAIR))
+    assert not verdict.passed
+    assert "with random upper layers the rank correlation is still 1.000" in verdict.reason
+    for kind in ("cascading", "independent"):
+        for measure in ("rank_correlation", "ssim"):
+            assert np.allclose(verdict.figures[f"{kind}_{measure}"], 1)
+
+
+def test_a_dear_method_is_looked_at_in_fewer_places():
+    calls = []
+
+    def count(model, images, targets):
+        calls.append(len(images))
+        return images
+
+    cheap = randomisation(Method("cheap", count, passes=(50, 25)), load(*PAIR))
+    assert len(cheap.figures["layers"]) == 5
+    assert len(calls) == 1 + 5 + 4
+    calls.clear()
+    dear = randomisation(Method("dear", count, passes=(50, 50)), load(*PAIR))
+    assert dear.figures["layers"] == [1, 6, 12]
+    assert len(calls) == 1 + 3 + 2
+
+
+def test_without_weights_there_is_nothing_to_forget():
+    setup = replace(load(*PAIR), network=nn.Flatten())
+    verdict = randomisation(Method("same", lambda model, images, targets: images), setup)
+    assert verdict.passed is None
+    assert "no weights" in verdict.reason

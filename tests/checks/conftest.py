@@ -1,0 +1,44 @@
+"""A lab to run checks of cases, protocols and models in."""
+
+import pytest
+
+from attrcheck.cases import Case
+from attrcheck.checking import run_check, subjects
+from attrcheck.checks import check as checks
+from attrcheck.lab import Lab
+from attrcheck.settings import Settings
+from attrcheck.store import Store
+
+
+@pytest.fixture
+def lab_of(tmp_path):
+    """A function that makes a lab of some cases and methods, on a store of its own."""
+
+    def make(*cases, methods=(), images=8):
+        settings = Settings(
+            profile="default",
+            images=images,
+            seed=0,
+            methods=tuple(methods),
+            store=tmp_path / "store",
+            fresh=False,
+            run="this-run",
+            device="cpu",
+            threads=1,
+            memory=None,
+        )
+        store = Store(settings.store, settings.run, settings.fresh)
+        return Lab(settings, store, tuple(map(Case.of, cases)))
+
+    return make
+
+
+@pytest.fixture
+def verdict_of():
+    """A function that runs a check of the only subject that a lab has for it."""
+
+    def run(check, lab):
+        (subject,) = subjects(checks.get(check), list(lab.cases), [], lab.settings.profile)
+        return run_check(check, subject, lab)
+
+    return run

@@ -1,0 +1,36 @@
+"""Checks that only reduce again run no pass of the model once their case has run."""
+
+import pytest
+
+from attrcheck.engine import run_case
+
+METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random", "slope")
+
+
+@pytest.mark.parametrize("check", ["dummy_floor", "half_images", "measured_output"])
+@pytest.mark.parametrize("protocol", ["morf", "deletion"])
+def test_reducing_again_runs_no_pass(tiny, loaded, passes, lab_of, verdict_of, check, protocol):
+    lab = lab_of(f"tiny-linear-{protocol}", methods=METHODS)
+    (case,) = lab.cases
+    lab.store.open()
+    run_case(case, lab.settings, lab.store, lambda text: None)
+    assert passes
+    loaded()
+    passes.clear()
+    result = verdict_of(check, lab_of(case.id, methods=METHODS))
+    assert result["status"] in ("passed", "failed")
+    assert result["figures"]
+    assert not passes
+    assert lab.bench(case).setup.judge.passes == 0
+
+
+@pytest.mark.parametrize("check", ["seed", "attributed_output", "other_removal"])
+def test_looking_again_runs_some(tiny, loaded, passes, lab_of, verdict_of, check):
+    lab = lab_of("tiny-linear-morf", methods=METHODS)
+    (case,) = lab.cases
+    lab.store.open()
+    run_case(case, lab.settings, lab.store, lambda text: None)
+    loaded()
+    passes.clear()
+    verdict_of(check, lab)
+    assert passes

@@ -35,7 +35,7 @@ def noisy_linear(
     kept = keep.bool()
     filled = impute(images.detach(), kept, tolerance)
     if noise:
-        filled = filled + noise * _draw(images, generator, seeds)
+        filled.add_(_draw(images, generator, seeds), alpha=noise)
     return images.where(kept[:, None], filled.to(images.dtype))
 
 

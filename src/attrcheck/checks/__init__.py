@@ -38,8 +38,8 @@ class Check:
 
     fits: whether a protocol is one to ask. default: whether it runs unasked in any profile but
     full. sampled: in any profile but full, a few of the embedded models stand for all, unless none
-    of them is among the cases. known_failures: names of protocols for which it is known to fail, in some case at least,
-    and why. A failure that is not known turns the item red.
+    of them is among the cases. known_failures: protocols for which it is known to fail, in some
+    case at least, or other subjects, and why. A failure that is not known turns the item red.
     """
 
     name: str

@@ -3,8 +3,8 @@
 All images and channels are solved at once by conjugate gradients, each with step lengths of its
 own, and a multigrid cycle is the preconditioner. A cycle comes close to the solution by itself, so
 the guess that it makes from the residual tells the error before a step. An image is stopped after
-the step whose guess is within the tolerance: in 15,000 trials with masks of all sorts, the error
-was then at most 3/4 of the tolerance, and a hundredth in the median.
+the step whose guess is within the tolerance: with 1,197 masks of all sorts and eleven tolerances,
+the error was then at most 3/4 of the tolerance, and a sixtieth in the median.
 """
 
 from __future__ import annotations

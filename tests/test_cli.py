@@ -7,6 +7,7 @@ import pytest
 import attrcheck
 from attrcheck.cli import FAMILIES, main, passes
 from attrcheck.methods import Method
+from attrcheck.models._tuning import Tuning
 
 
 def listed(capsys, *arguments):
@@ -116,3 +117,44 @@ def test_an_unknown_name_is_one_clear_line(capsys):
     assert capsys.readouterr().err == (
         "attrcheck: no dataset is called 'digit'; did you mean digits?\n"
     )
+
+
+def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_path):
+    calls = []
+
+    def noted(*pair, **settings):
+        calls.append((pair, settings))
+
+    monkeypatch.setattr("attrcheck.models._tuning.finetune_embedded", noted)
+    chosen = ["--datasets", "d*", "--models", "v*", "--grid", "2", "--removal", "blur"]
+    assert main(["finetune", *chosen, "--seed", "3", "--folder", str(tmp_path)]) == 0
+    tuning = Tuning(2, "blur")
+    assert calls == [
+        (("digits", name, tuning), {"folder": tmp_path, "seed": 3}) for name in ("vgg", "vit")
+    ]
+
+
+def test_finetune_as_shipped_is_the_default(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "attrcheck.models._tuning.finetune_embedded", lambda *pair, **settings: calls.append(pair)
+    )
+    assert main(["finetune"]) == 0
+    assert len(calls) == 16
+    assert {tuning for _, _, tuning in calls} == {Tuning()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--models", "vg"], "no model is called 'vg'; did you mean vgg?"),
+        (["--removal", "maen"], "no removal is called 'maen'; did you mean mean?"),
+        (["--grid", "5"], "dataset 'digits': images of 32x32 cannot be cut into 5x5 equal cells"),
+    ],
+)
+def test_finetune_complains_in_one_clear_line(capsys, tmp_path, arguments, complaint):
+    chosen = ["--datasets", "digits", "--models", "resnet", *arguments, "--folder", str(tmp_path)]
+    assert main(["finetune", *chosen]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"attrcheck: {complaint}")
+    assert not list(tmp_path.iterdir())

@@ -52,6 +52,17 @@ def test_json_beside_the_weights(saved):
     assert len(about["sha256"]) == 64
 
 
+def test_weights_of_a_fine_tuning_are_named_in_full(tmp_path):
+    save_weights(tiny(), "toy", "net", "tuned.blur_light_8", tmp_path, grid=8)
+    load_weights(tiny(), "toy", "net", "tuned.blur_light_8", tmp_path)
+    path = tmp_path / "toy-net" / "tuned.blur_light_8.json"
+    assert json.loads(path.read_text())["checkpoint"] == "tuned.blur_light_8"
+    path.unlink()
+    command = "attrcheck finetune --removal blur_light --grid 8 --datasets toy --models net"
+    with pytest.raises(WeightsError, match=f"or run `{command}`"):
+        load_weights(tiny(), "toy", "net", "tuned.blur_light_8", tmp_path)
+
+
 def test_no_temporary_file_stays(saved):
     names = sorted(path.name for path in (saved / "toy-net").iterdir())
     assert names == ["100.json", "100.safetensors"]

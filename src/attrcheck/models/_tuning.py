@@ -120,7 +120,8 @@ def finetune(
 
     The network comes as it was trained, not prepared: a folded batch norm could not learn. The
     epoch kept is the best on images held out of the training split; it is 0, nothing learnt, only
-    if that beats all others. Accuracies and similarity are those on the evaluation images.
+    if that beats all others. A model that was trained on the whole split knows those images, which
+    speaks for early epochs. Accuracies and similarity are those on the evaluation images.
     The same seed and number of threads give the same weights on the same machine.
     """
     recipe = recipe or RECIPES.get(data.name, TuningRecipe())

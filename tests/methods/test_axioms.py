@@ -316,27 +316,3 @@ def test_without_a_convolution_there_is_no_cam():
     tiny = prepare(nn.Sequential(nn.Conv2d(3, 2, 4), nn.ReLU(), nn.Flatten()))
     with pytest.raises(ValueError, match=r"more than one pixel of \[1, 3, 4, 4\]"):
         attribute("guided_gradcam", tiny, smooth_images(1, 4), torch.tensor([0]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["resnet18", "vgg19", "efficientnet_b2", "densenet121"])
-def test_torchvision(name):
-    from attrcheck.vision import torchvision
-
-    torch.manual_seed(0)
-    network = torchvision.models.get_model(name, weights=None)
-    model, images = prepare(reference.enliven(network, 64)), smooth_images(2, 64)
-    targets = change(model, images).abs().argmax(1)
-    maps = {}
-    for each in METHODS:
-        assert method.get(each).applies(model) is None
-        maps[each] = attribute(each, model, images, targets)
-        assert maps[each].isfinite().all()
-    assert error(maps["deeplift"].sum((1, 2)), of(change(model, images), targets)) < 1e-3
-    gradient = plain_gradient(model, images, targets).sum(1)
-    for each in ("guided_backprop", "deconvolution"):
-        assert torch.corrcoef(torch.stack([maps[each].flatten(), gradient.flatten()]))[0, 1] < 0.5
-    bare = without_biases(model)
-    targets = bare(images).abs().argmax(1)
-    total = attribute("lrp", bare, images, targets).sum((1, 2))
-    assert error(total, of(bare(images), targets)) < 1e-3

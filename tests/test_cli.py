@@ -149,7 +149,10 @@ def test_finetune_as_shipped_is_the_default(monkeypatch):
     [
         (["--models", "vg"], "no model is called 'vg'; did you mean vgg?"),
         (["--removal", "maen"], "no removal is called 'maen'; did you mean mean?"),
-        (["--grid", "5"], "dataset 'digits': images of 32x32 cannot be cut into 5x5 equal cells"),
+        (
+            ["--grid", "5"],
+            "dataset 'digits': a grid of 5x5 does not cut images of 32x32 into equal cells",
+        ),
     ],
 )
 def test_finetune_complains_in_one_clear_line(capsys, tmp_path, arguments, complaint):

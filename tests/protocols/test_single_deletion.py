@@ -10,9 +10,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import attrcheck
+from attrcheck.cells import cell_masks
 from attrcheck.errors import AttrcheckError
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols._single_deletion import SingleDeletion, cell_masks
+from attrcheck.protocols._single_deletion import SingleDeletion
 from tests.reference_protocols import batch_of, linear_model, rows_of, single_deletion_vectors
 
 METHODS = [

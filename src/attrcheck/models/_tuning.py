@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attrcheck.cells import GridError, cell_masks
 from attrcheck.datasets import Dataset, DatasetError, dataset
 from attrcheck.models import WEIGHTS, model
 from attrcheck.models._prepare import prepare
@@ -78,17 +79,13 @@ class Deletion:
     @classmethod
     def of(cls, data: Dataset, tuning: Tuning, device: torch.device) -> Deletion:
         """Of the images of a dataset, cut into grid x grid equal cells, row by row."""
-        grid, (height, width) = tuning.grid, data.images.shape[2:]
-        if grid < 2 or height % grid or width % grid:
-            raise DatasetError(
-                f"dataset {data.name!r}: images of {height}x{width} cannot be cut into "
-                f"{grid}x{grid} equal cells; choose a grid of 2 or more that divides both sides"
-            )
-        rows, columns = (torch.arange(side) // (side // grid) for side in (height, width))
-        cells = torch.arange(grid**2).view(-1, 1, 1)
-        return cls(
-            (rows[:, None] * grid + columns != cells).to(device), removal.get(tuning.removal)
-        )
+        if tuning.grid < 2:
+            raise DatasetError(f"dataset {data.name!r}: a single cell is all there is to an image")
+        try:
+            cells = cell_masks(tuning.grid, data.images).to(device)
+        except GridError as error:
+            raise DatasetError(f"dataset {data.name!r}: {error}") from error
+        return cls(~cells, removal.get(tuning.removal))
 
     def __call__(self, images: Tensor, cells: Tensor, seeds: Sequence[int]) -> Tensor:
         """Each image without its cell."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.errors import AttrcheckError
+from attrcheck.cells import cell_masks, cell_size
 from attrcheck.models._tuning import Tuning
 from attrcheck.outcomes import outcome
 from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows, Shared
@@ -82,34 +81,10 @@ class SingleDeletion(Protocol):
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
         """The attribution of every cell beside its drops, [N, cells]; no pass of the model."""
-        check_grid(self.grid, batch.images)
-        cells = F.avg_pool2d(
-            maps.double()[:, None],
-            (maps.shape[1] // self.grid, maps.shape[2] // self.grid),
-            divisor_override=1,
-        )
+        size = cell_size(self.grid, batch.images)
+        cells = F.avg_pool2d(maps.double()[:, None], size, divisor_override=1)
         return {"attribution": cells.flatten(1).cpu().numpy(), **shared}
 
     def reduce(self, rows: Rows) -> Reduction:
         """Spearman's correlation, image by image."""
         return Reduction.mean(spearman(rows["attribution"], rows[f"drop_{self.measure}"], TIE))
-
-
-def cell_masks(grid: int, images: Tensor) -> Tensor:
-    """Where each cell of the grid is, row by row: [grid * grid, H, W] bool."""
-    check_grid(grid, images)
-    height, width = images.shape[2:]
-    rows = torch.arange(height, device=images.device) // (height // grid)
-    columns = torch.arange(width, device=images.device) // (width // grid)
-    cells = rows[:, None] * grid + columns
-    return cells == torch.arange(grid * grid, device=images.device)[:, None, None]
-
-
-def check_grid(grid: int, images: Tensor) -> None:
-    """Raise unless the grid cuts the images into equal cells."""
-    height, width = images.shape[2:]
-    if height % grid or width % grid:
-        raise AttrcheckError(
-            f"a grid of {grid}x{grid} does not cut images of {height}x{width} into equal cells; "
-            "choose a grid that divides both sides"
-        )

@@ -47,7 +47,7 @@ class Removal:
         return "seeds" in inspect.signature(self.remove).parameters
 
 
-removal = Registry("removal", Removal, __name__)
+removal: Registry[Removal] = Registry("removal", Removal, __name__)
 # As a function, not as the module of that name; it imports torch only when it is called.
 from attrcheck.removal.noisy_linear import noisy_linear  # noqa: E402
 

@@ -16,11 +16,11 @@ from attrcheck.loading import Setup
 from attrcheck.methods import Method
 from attrcheck.seeds import derive
 
-IMAGES = 8
+IMAGES, FEW_IMAGES = 8, 4
 POINTS, FEW_POINTS = 5, 3
 """How many of the layers are looked at, from the logits to the image, half way down among them."""
 COSTLY = 100
-"""Forward passes a map above which a few points must do."""
+"""Forward passes a map above which a few images and points must do."""
 ALIKE = 0.75
 """Rank correlation above which the weights hardly mattered.
 
@@ -37,10 +37,11 @@ def randomisation(method: Method, setup: Setup) -> Verdict:
     Curves at `layers`, counted from the logits: all up to there random (cascading), or that one
     alone (independent). The verdict is that of the cascade half way down.
     """
-    part, names = slice(0, IMAGES), layers(setup.network)
+    names, costly = layers(setup.network), method.cost > COSTLY
     if not names:
         return Verdict(None, {}, "the model has no weights that could be random")
-    points = counted(len(names), FEW_POINTS if method.cost > COSTLY else POINTS)
+    part = slice(0, FEW_IMAGES if costly else IMAGES)
+    points = counted(len(names), FEW_POINTS if costly else POINTS)
     halfway = points.index(max(1, len(names) // 2))
 
     def forgetting(chosen: list[str]) -> Maps:

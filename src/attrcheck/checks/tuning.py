@@ -1,0 +1,63 @@
+"""A fine-tuned model must still be the model that it came from, and better at what it learnt."""
+
+from __future__ import annotations
+
+from attrcheck.checks import Verdict, check
+from attrcheck.lab import Lab
+from attrcheck.loading import load
+from attrcheck.models import model as models
+from attrcheck.models._similarity import similarity
+from attrcheck.models._tuning import Tuning
+from attrcheck.protocols import protocol as protocols
+
+PEERS = ("resnet", "vgg")
+"""Of another architecture, as published; where neither is, any other model of the run."""
+
+SURE = "on digits all models are so sure that even another architecture is hardly different"
+KNOWN = {"digits-vgg": SURE, "digits-vit": SURE}
+
+
+@check("tuning", over="models", known_failures=KNOWN)
+def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
+    """Fine-tuning moves outputs and Grad-CAM less than another architecture would, and helps.
+
+    What moved: the label's probability, the whole distribution (total variation) and Grad-CAM
+    maps, where there are some. It helps if the accuracy without the worst cell did not fall.
+    """
+    how, peer = _tuning(lab, dataset, model), _peer(lab, dataset, model)
+    if how is None or peer is None:
+        missing = "protocol of the run fine-tunes it" if how is None else "other model is there"
+        return Verdict(None, {}, f"no {missing}")
+    # Of all images, as the facts on record.
+    place = (None, lab.settings.device)
+    facts = load(dataset, model, *place, how, lab.settings.store).facts
+    own, other = (load(dataset, name, *place) for name in (model, peer))
+    between = similarity(own.network, other.network, own.images, own.labels)
+    figures = {f"{what}_{when}": facts[what][when] for what, when in FACTS}
+    reasons = []
+    for name, moved in facts["similarity"].items():
+        apart = between[name]
+        if moved is not None and apart is not None:
+            figures |= {f"{name}_moved": moved, f"{name}_to_{peer}": apart}
+            if moved >= apart:
+                reasons.append(f"{name} moved by {moved:.4f}, {peer} is {apart:.4f} away")
+    before, after = (figures[f"worst_cell_{when}"] for when in ("before", "after"))
+    if after < before:
+        reasons.append(f"without the worst cell the accuracy fell from {before:.3f} to {after:.3f}")
+    return Verdict(not reasons, figures, "; ".join(reasons))
+
+
+FACTS = [(what, when) for what in ("accuracy", "worst_cell") for when in ("before", "after")]
+
+
+def _tuning(lab: Lab, dataset: str, model: str) -> Tuning | None:
+    """What the first protocol of the run that fine-tunes this model does to it."""
+    own = (case for case in lab.cases if (case.dataset, case.model) == (dataset, model))
+    every = (protocols.get(case.protocol).make(lab.settings.profile).tuning for case in own)
+    return next(filter(None, every), None)
+
+
+def _peer(lab: Lab, dataset: str, model: str) -> str | None:
+    known = [name for name in PEERS if models.get(name).knows(dataset)]
+    others = [case.model for case in lab.cases if case.dataset == dataset]
+    return next((name for name in (*known, *others) if name != model), None)

@@ -1,0 +1,124 @@
+"""Fine-tuned models against other architectures: what decides, and what is on record."""
+
+import pytest
+import torch
+from torch import nn
+
+import attrcheck
+from attrcheck import loading
+from attrcheck.checks import tuning as module
+from attrcheck.datasets import Dataset
+from attrcheck.models._similarity import similarity
+from attrcheck.models._tuning import Tuning
+
+SIDE = 8
+
+
+def halves(training=True):
+    """Which half is brighter?"""
+
+    def draw(count, seed):
+        images = torch.rand(count, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
+        left, right = (images[..., part].sum((1, 2, 3)) for part in (slice(0, 4), slice(4, 8)))
+        return images, (left > right).long()
+
+    images, labels = draw(20, 0)
+    return Dataset(
+        "halves",
+        images,
+        labels,
+        2,
+        (0.5,),
+        (0.3,),
+        tuple(f"halves/{index}" for index in range(20)),
+        training=(lambda: draw(60, 1)) if training else None,
+    )
+
+
+def network(seed):
+    def build(data):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Flatten(), nn.Linear(SIDE**2, 8), nn.ReLU(), nn.Linear(8, 2))
+
+    return build
+
+
+@pytest.fixture
+def world(registries, loaded):
+    """A dataset and two models that knew nothing before they were tuned."""
+    attrcheck.dataset("halves", offers=("training",))(halves)
+    attrcheck.model("one", datasets="halves")(network(0))
+    attrcheck.model("other", datasets="halves")(network(1))
+
+
+@pytest.fixture
+def facts(monkeypatch):
+    """Change what is on record about a fine-tuning."""
+
+    def change(**changes):
+        def load(*given):
+            setup = loading.load(*given)
+            if len(given) > 4:
+                setup.facts.update(changes)
+            return setup
+
+        monkeypatch.setattr(module, "load", load)
+
+    return change
+
+
+CASES = ("halves-one-idsds", "halves-other-idsds")
+
+
+def pair(lab):
+    return module.tuning(lab, "halves", "one")
+
+
+def test_figures_are_those_on_record_beside_those_between_models(world, lab_of):
+    lab = lab_of(*CASES)
+    found = pair(lab).figures
+    record = loading.load("halves", "one", None, "cpu", Tuning(), lab.settings.store).facts
+    one, other = (loading.load("halves", name, None, "cpu") for name in ("one", "other"))
+    between = similarity(one.network, other.network, one.images, one.labels)
+    for name in ("label_probability", "total_variation"):
+        assert found[f"{name}_moved"] == record["similarity"][name]
+        assert found[f"{name}_to_other"] == between[name]
+    assert record["similarity"]["gradcam"] is None
+    assert not any(name.startswith("gradcam") for name in found)
+    assert found["worst_cell_before"] == record["worst_cell"]["before"]
+    assert found["accuracy_after"] == record["accuracy"]["after"]
+
+
+ALIKE = {"label_probability": 0.0, "total_variation": 0.0, "gradcam": None}
+BETTER = {"before": 0.5, "after": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("similar", "worst", "reason"),
+    [
+        (ALIKE, BETTER, ""),
+        (ALIKE, {"before": 0.5, "after": 0.5}, ""),
+        ({**ALIKE, "total_variation": 0.9}, BETTER, "total_variation moved by 0.9000, other is"),
+        (ALIKE, {"before": 0.5, "after": 0.25}, "without the worst cell the accuracy fell from"),
+    ],
+)
+def test_it_must_stay_alike_and_get_no_worse(world, lab_of, facts, similar, worst, reason):
+    facts(similarity=similar, worst_cell=worst)
+    verdict = pair(lab_of(*CASES))
+    assert verdict.passed is not bool(reason)
+    assert verdict.reason.startswith(reason)
+
+
+def test_grad_cam_counts_where_both_have_it(world, lab_of, facts, monkeypatch):
+    apart = {"label_probability": 0.5, "total_variation": 0.5, "gradcam": 0.1}
+    monkeypatch.setattr(module, "similarity", lambda *given: apart)
+    for moved, passed in ((0.2, False), (0.05, True), (None, True)):
+        facts(similarity={**ALIKE, "gradcam": moved}, worst_cell=BETTER)
+        assert pair(lab_of(*CASES)).passed is passed
+
+
+def test_without_fine_tuning_or_another_model_there_is_nothing_to_compare(world, lab_of):
+    untuned = pair(lab_of("halves-one-morf", "halves-other-morf"))
+    assert (untuned.passed, untuned.reason) == (None, "no protocol of the run fine-tunes it")
+    alone = pair(lab_of("halves-one-idsds"))
+    assert (alone.passed, alone.reason) == (None, "no other model is there")

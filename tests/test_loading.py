@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import attrcheck
-from attrcheck import loading, memory
+from attrcheck import memory
 from attrcheck.datasets import DatasetError
 from attrcheck.loading import ModelError, check, load
 from attrcheck.seeds import derive

@@ -8,7 +8,7 @@ from typing import Any
 from attrcheck.datasets import dataset as datasets
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
-from attrcheck.registry import Registry, RegistryError
+from attrcheck.registry import Registry, RegistryError, asks
 
 SAMPLE = ("resnet", "vit")
 """The embedded models that stand for all of them where time is short."""
@@ -56,10 +56,10 @@ def table(
     needs = {
         name: set(spec.make(profile).needs)
         for name, spec in judges.items()
-        if protocol or profile == "full" or spec.default
+        if asks(protocol) or profile == "full" or spec.default
     }
     chosen_models = [models.get(name) for name in models.select(model)]
-    if profile == "smoke" and not model:
+    if profile == "smoke" and not asks(model):
         chosen_models = [spec for spec in chosen_models if in_sample(spec.name)]
     pairs = [
         (datasets.get(data), spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +16,7 @@ from attrcheck.cases import Case, in_sample
 from attrcheck.checks import Check, Verdict
 from attrcheck.checks import check as checks
 from attrcheck.fingerprint import digest, of_code
-from attrcheck.lab import Lab
+from attrcheck.lab import LEAST_IMAGES, Lab
 from attrcheck.loading import Setup, load
 from attrcheck.memory import limited_to
 from attrcheck.methods import Method
@@ -78,6 +78,8 @@ def run_check(check: str, subject: Subject, lab: Lab) -> dict[str, Any]:
             verdict = _kept(judge, subject, lab)
         else:
             verdict = judge.run(lab, *subject.arguments)
+    if judge.over == "cases" and (images := lab.bench(*subject.arguments).images) < LEAST_IMAGES:
+        verdict = replace(verdict, passed=None, reason=f"{images} images are too few to judge by")
     why = judge.known_failures.get(subject.protocol or subject.name)
     facts = {"check": judge.name, "over": judge.over, "subject": subject.name, "on": ""}
     return {**facts, "protocol": subject.protocol, **_judge(verdict, why, judge.over != "cases")}

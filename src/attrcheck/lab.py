@@ -23,6 +23,8 @@ Scores = Mapping[str, float]
 
 FEW = 12
 """Images for what cannot be had by looking at stored rows again."""
+LEAST_IMAGES = 10
+"""With fewer, a ranking is luck: a check of the case shows its figures, and is no verdict."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,13 @@ class Lab:
         """The case on its first few images, under another judge, seed or change of the pair."""
         own = self.bench(case)
         most = min(own.images, FEW)
-        settings = self.settings
+        settings, judge = self.settings, protocol or own.protocol
+        capped = "most_images" in getattr(judge, "__dataclass_fields__", {})
         changed = seed is not None or alter(own.setup) is not own.setup
-        if changed:  # needs maps of its own, so none are made for other images
+        if changed or not capped:  # maps of its own are made for no other images
             settings = replace(settings, images=most, seed=settings.seed if seed is None else seed)
-        judge = copy_with(protocol or own.protocol, most_images=most)
+        if capped:
+            judge = copy_with(judge, most_images=most)
         return Bench(case, replace(settings, images_given=False), self.store, judge, alter)
 
     def setup(self, dataset: str, model: str) -> Setup:

@@ -15,7 +15,7 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
 from attrcheck.protocols import protocol
-from attrcheck.registry import Registry
+from attrcheck.registry import Registry, asks
 from attrcheck.settings import PROFILES
 
 if TYPE_CHECKING:
@@ -133,16 +133,19 @@ def memory(config: pytest.Config) -> int | None:
 
 
 def methods(config: pytest.Config) -> list[str]:
-    """The methods selected; where none are, all that the profile affords."""
+    """The methods selected; where none is asked for, those that the profile affords."""
     given = value(config, "methods")
-    return method.select(given) if given else affordable(value(config, "profile"))
+    chosen = method.select(given)
+    return (
+        chosen if asks(given) else [n for n in affordable(value(config, "profile")) if n in chosen]
+    )
 
 
 def checks(config: pytest.Config) -> list[Check]:
-    """The checks selected; where none are, all that the profile affords."""
+    """The checks selected; where none is asked for, those that the profile affords."""
     given, full = value(config, "checks"), value(config, "profile") == "full"
     found = [check.get(name) for name in check.select(given)]
-    return [each for each in found if given or full or each.default]
+    return [each for each in found if asks(given) or full or each.default]
 
 
 def affordable(profile: str) -> list[str]:

@@ -160,6 +160,11 @@ class Registry(Generic[T]):
         return declared
 
 
+def asks(patterns: str) -> bool:
+    """Whether comma-separated globs ask for something, and not only exclude."""
+    return any(part.strip() and not part.strip().startswith("!") for part in patterns.split(","))
+
+
 def select(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """The names that match any plain glob (all, if there is none) and no `!glob`, in order."""
     patterns = list(patterns)

@@ -10,7 +10,18 @@ MOST = 0.5
 """Above this share, a dummy outranks a method more often than not."""
 
 
-@check("dummy_floor", over="cases")
+BLOBS = "a blob in the centre hides the object from imputation better than scattered pixels do"
+
+
+@check(
+    "dummy_floor",
+    over="cases",
+    known_failures={
+        "completeness": f"{BLOBS}: dummies win 68% of comparisons over the embedded cases",
+        "road_morf": f"{BLOBS}: dummies win 42% over the embedded cases, half of which fail",
+        "soundness": "one embedded case of 16 fails: 100 images tell methods hardly apart",
+    },
+)
 def dummy_floor(lab: Lab, case: Case) -> Verdict:
     """The share of comparisons that a dummy wins against a method: the case's unreliability."""
     bench = lab.bench(case)

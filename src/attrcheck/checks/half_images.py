@@ -8,7 +8,14 @@ from attrcheck.checks._stability import alike
 from attrcheck.lab import Lab, first, scores
 
 
-@check("half_images", over="cases")
+@check(
+    "half_images",
+    over="cases",
+    known_failures={
+        "soundness": "12 of 16 embedded cases fail: it wants more than the 50 images of a half",
+        "insertion": "one embedded case of 16 fails: on an easy model a blurred image is enough",
+    },
+)
 def half_images(lab: Lab, case: Case) -> Verdict:
     """Both halves of the images rank the methods alike; no pass of the model."""
     bench = lab.bench(case)

@@ -16,7 +16,12 @@ def cuts(protocol: Protocol) -> bool:
     return hasattr(protocol, "grid") and protocol.tuning is None
 
 
-@check("other_grid", over="cases", fits=cuts)
+@check(
+    "other_grid",
+    over="cases",
+    fits=cuts,
+    known_failures={"sds": "one embedded case of 16 fails: .57 between 4 and 8 cells a side"},
+)
 def other_grid(lab: Lab, case: Case) -> Verdict:
     """Grids of 2, 4 and 8 cells a side rank the methods the same, on a few images."""
     own = lab.bench(case)

@@ -17,7 +17,24 @@ def removes(protocol: Protocol) -> bool:
     return hasattr(protocol, "removal") and protocol.tuning is None
 
 
-@check("other_removal", over="cases", fits=removes, sampled=True)
+MATTERS = "what removed pixels become matters: mean rank correlation over the sampled cases"
+
+
+@check(
+    "other_removal",
+    over="cases",
+    fits=removes,
+    sampled=True,
+    known_failures={
+        "deletion": f"{MATTERS} .74",
+        "ids": f"{MATTERS} .79",
+        "lerf": f"{MATTERS} .69",
+        "morf": f"{MATTERS} .70",
+        "road_lerf": f"{MATTERS} .32",
+        "road_morf": f"{MATTERS} .46",
+        "sds": f"{MATTERS} .84",
+    },
+)
 def other_removal(lab: Lab, case: Case) -> Verdict:
     """Another way to take pixels away ranks the methods the same, on a few images."""
     own = lab.bench(case)

@@ -53,6 +53,7 @@ class Soundness(Protocol):
     normalisation: Normalisation = "max"
     removal: str = "noisy_linear"
     level: float | None = None
+    most_images: int | None = None
     higher_is_better = True
     bounds = (0.0, 1.0)
     least_images = 100

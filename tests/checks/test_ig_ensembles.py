@@ -1,4 +1,4 @@
-"""Maps of ensembles from one set of noisy copies; what is published, what is not so, what is open."""
+"""Maps of ensembles from one set of noisy copies; what holds, what does not, what is open."""
 
 import pytest
 import torch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import pi, sqrt
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -64,7 +64,7 @@ def verdict(figures: dict[str, float], images: int) -> Verdict:
         figures[f"patch_{when}"] - figures[f"disc_{when}"] for when in ("retrained", "original")
     )
     # Two standard errors of the difference of two accuracies of one half.
-    chance = 2 * float(np.sqrt(0.5 / images))
+    chance = 2 * sqrt(0.5 / images)
     wrong = []
     if lead <= chance:
         wrong.append(
@@ -99,10 +99,8 @@ PERTURBED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def disc(images: Tensor) -> Tensor:
-    """Where the middle of an image is, [1, H, W]: the pixels nearest to the centre."""
+    """Where the middle of an image is, [1, H, W]."""
     height, width = images.shape[2:]
     rows, columns = (torch.arange(side) - (side - 1) / 2 for side in (height, width))
-    away = (rows[:, None] ** 2 + columns**2).flatten()
-    gone = torch.zeros(height * width, dtype=torch.bool)
-    gone[away.argsort(stable=True)[: round(GONE * height * width)]] = True
-    return gone.view(1, height, width).to(images.device)
+    away = rows[:, None] ** 2 + columns**2
+    return (away <= GONE * height * width / pi)[None].to(images.device)

@@ -14,7 +14,7 @@ from attrcheck.store import Store
 def lab_of(tmp_path):
     """A function that makes a lab of some cases and methods, on a store of its own."""
 
-    def make(*cases, methods=(), images=8):
+    def make(*cases, methods=(), images=10):
         settings = Settings(
             profile="default",
             images=images,

@@ -18,7 +18,6 @@ def test_reducing_again_runs_no_pass(tiny, loaded, passes, lab_of, verdict_of, c
     loaded()
     passes.clear()
     result = verdict_of(check, lab_of(case.id, methods=METHODS))
-    assert result["status"] in ("passed", "failed")
     assert result["figures"]
     assert not passes
     assert lab.bench(case).setup.judge.passes == 0

@@ -18,6 +18,7 @@ from attrcheck.fingerprint import of_code
 from attrcheck.guard import Snapshot
 from attrcheck.loading import Setup
 from attrcheck.methods import Method, _captum, _gradcam
+from attrcheck.models._fast import fast
 from attrcheck.models._prepare import NotTraceable, prepare
 from attrcheck.registry import Registry, RegistryError
 from attrcheck.store import Entry, Store
@@ -301,7 +302,8 @@ def test_a_wrapper_registers_like_any_method(registries, subject):
 def test_what_captum_cannot_do_is_the_methods_error():
     data = reference.blank(3)
     image = torch.zeros(1, 3, 32, 32)
-    setup = Setup(data, "tiny", prepare(small_network(32)), image, data.labels, "x")
+    network = small_network(32)
+    setup = Setup(data, "tiny", prepare(network), fast(network), image, data.labels, "x")
     with pytest.raises(MethodError, match=r"method 'captum:LRP' .* has no rule defined"):
         attribute_batch(method.get("captum:LRP"), setup, slice(0, 1), 0)
 

@@ -23,6 +23,8 @@ from attrcheck.store import Entry
 
 PAIR = ("shapes", "resnet")
 IMAGES = {"smoke": 8, "default": 100, "full": 1000}
+ENOUGH = 100
+"""Images below which single ones decide soundness."""
 AT_ONCE = 10
 """Images whose twenty noisy copies are attributed together."""
 OWN = "integrated_gradients"
@@ -58,6 +60,8 @@ def ig_ensembles(lab: Lab) -> Verdict:
             for name in ENSEMBLES:
                 lead = np.nanquantile(again[name] - again[OWN], (0.025, 0.975))
                 figures[f"{by}_lead_{name}"] = lead.tolist()
+    if len(setup.images) < ENOUGH:
+        return Verdict(None, figures, f"{len(setup.images)} images are too few to say")
     return verdict(figures)
 
 

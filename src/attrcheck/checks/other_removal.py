@@ -33,6 +33,7 @@ MATTERS = "what removed pixels become matters: mean rank correlation over the sa
         "road_lerf": f"{MATTERS} .32",
         "road_morf": f"{MATTERS} .46",
         "sds": f"{MATTERS} .84",
+        "soundness": f"{MATTERS} .50",
     },
 )
 def other_removal(lab: Lab, case: Case) -> Verdict:

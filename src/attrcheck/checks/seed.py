@@ -8,7 +8,12 @@ from attrcheck.checks._stability import alike
 from attrcheck.lab import Lab, first, scores
 
 
-@check("seed", over="cases", sampled=True)
+@check(
+    "seed",
+    over="cases",
+    sampled=True,
+    known_failures={"soundness": "12 images are too few for it: .57 on one of four sampled cases"},
+)
 def seed(lab: Lab, case: Case) -> Verdict:
     """Another seed, of methods, ties and noise, ranks the methods the same on a few images."""
     own = lab.bench(case)

@@ -65,10 +65,13 @@ def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> 
         pressure = first * (last / first) ** (step / max(1, steps - 1))
         with torch.enable_grad():
             smooth = smoothed(grid)
-            kept = model(images * _enlarged(smooth, images)).gather(1, targets[:, None])
-            ranked = smooth.flatten(1).sort(dim=1, stable=True).values
-            loss = pressure * (ranked - wanted).square().mean(1) - kept[:, 0]
-            (grid.grad,) = torch.autograd.grad(loss.sum(), grid)
+            lost = -model(images * _enlarged(smooth, images)).gather(1, targets[:, None])
+        # The slope of pressure * mean((ranked - wanted)^2).
+        ranked, order = smooth.detach().flatten(1).sort(dim=1, stable=True)
+        slope = (ranked - wanted).mul_(2 * pressure / len(wanted))
+        slope = torch.empty_like(slope).scatter_(1, order, slope).view_as(grid)
+        slopes = [torch.ones_like(lost), slope]
+        (grid.grad,) = torch.autograd.grad([lost, smooth], grid, slopes)
         optimiser.step()
         grid.detach().clamp_(0, 1)
     with torch.no_grad():
@@ -77,15 +80,15 @@ def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> 
 
 def smoothed(grid: Tensor) -> Tensor:
     """Max-convolution: at each cell the smooth maximum over neighbours of their value * kernel."""
-    places, kernel = (each.to(grid.device) for each in _neighbours(*grid.shape[2:]))
-    near = grid.flatten(1).index_select(1, places).view(len(grid), len(kernel), -1)
-    near = near * (SHARPNESS * kernel).to(grid)
+    places, kernel = _neighbours(*grid.shape[2:])
+    near = grid.flatten(1).index_select(1, places.to(grid.device))
+    near = near.view(len(grid), len(kernel), -1) * kernel.to(grid)
     return (near * near.softmax(1)).sum(1).view_as(grid) / SHARPNESS
 
 
 @cache
 def _neighbours(height: int, width: int) -> tuple[Tensor, Tensor]:
-    """Of every neighbour of every cell its place, and the kernel: [K * cells] and [K, 1].
+    """Of every neighbour of every cell its place; and SHARPNESS * kernel: [K * cells] and [K, 1].
 
     Beyond the edge the grid goes on as it ends.
     """
@@ -94,8 +97,8 @@ def _neighbours(height: int, width: int) -> tuple[Tensor, Tensor]:
         (offsets[:, None] + torch.arange(side)).clamp(0, side - 1) for side in (height, width)
     )
     places = rows[:, None, :, None] * width + columns[:, None]
-    distance = torch.hypot(offsets[:, None].double(), offsets.double()).flatten()
-    return places.flatten(), torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)[:, None]
+    distance = torch.hypot(offsets[:, None].float(), offsets.float()).view(-1, 1)
+    return places.flatten(), SHARPNESS * torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)
 
 
 def _enlarged(grid: Tensor, images: Tensor) -> Tensor:

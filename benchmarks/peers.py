@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 import torch
-from protocols import bare, evaluate, fastest, resnet18
+from protocols import bare, evaluate, keep_memory, ratio, resnet18
 from tabulate import tabulate
 from torch import Tensor, nn
 
@@ -55,22 +55,21 @@ def quantus_ratio(
     handle = network.register_forward_hook(count)
     run()
     handle.remove()
-    theirs, floor = fastest(run, lambda: bare(network, images, passes))
-    return theirs / floor
+    return ratio(run, lambda: bare(network, images, passes))
 
 
 def our_ratio(name: str, network: nn.Module, images: Tensor, labels: Tensor, maps: Tensor) -> float:
     judge, protocol = fast(network), protocols.get(name).make()
     evaluate(protocol, judge, images, labels, maps)
     passes = judge.passes // len(images)
-    ours, floor = fastest(
+    return ratio(
         lambda: evaluate(protocol, judge, images, labels, maps),
         lambda: bare(network, images, passes),
     )
-    return ours / floor
 
 
 def main() -> None:
+    keep_memory()
     warnings.simplefilter("ignore")
     _, network, images, labels = resnet18()
     maps = torch.rand(len(images), 224, 224, generator=torch.Generator().manual_seed(0))

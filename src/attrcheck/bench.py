@@ -11,6 +11,7 @@ from importlib.metadata import version
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from attrcheck.attribution import MethodError, Retrial, attribute
 from attrcheck.cases import Case
@@ -19,11 +20,13 @@ from attrcheck.loading import Setup, check, load
 from attrcheck.memory import limited_to
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
+from attrcheck.models._fast import Fast
 from attrcheck.outcomes import outcome
 from attrcheck.protocols import Protocol, Rows
 from attrcheck.protocols import protocol as protocols
 from attrcheck.resampling import interval, replicate, resample
 from attrcheck.results import Outcome
+from attrcheck.retraining import lessons
 from attrcheck.settings import Settings
 from attrcheck.store import Entry, Store
 
@@ -122,17 +125,21 @@ class Bench:
         def compute() -> Entry:
             maps = self.maps(method)
             retrial = Retrial(_base(method), setup, seed, absolute=bool(method.absolute_of))
-            shared, before = self.shared, setup.judge.passes
+            shared = self.shared
 
             def observe(part: slice) -> Rows:
                 batch = replace(setup.batch(part, seed, self.intact), attribute=retrial.on(part))
                 chosen = torch.from_numpy(maps.arrays["maps"][part]).to(setup.images.device)
                 own = {name: row[part] for name, row in shared.items()}
-                return protocol.observe(setup.judge, batch, chosen, own)
+                return protocol.observe(model, batch, chosen, own)
 
+            model: nn.Module = setup.judge
             with limited_to(self.settings.memory):
+                if protocol.lessons:
+                    model = protocol.retrain(lessons(retrial, protocol.lessons))
+                before = _passes(model)
                 rows = _each(setup, self.images, observe).arrays
-            looks = np.array([setup.judge.passes - before, 0]) + retrial.passes
+            looks = np.array([_passes(model) - before, 0]) + retrial.passes
             stated = list(map(float, method.passes))
             passes = {"attribution": stated, "observation": (looks / self.images).tolist()}
             return Entry(rows, {**maps.info, "passes": passes})
@@ -141,6 +148,7 @@ class Bench:
             setup.fingerprint,
             protocol.code,
             protocol.observation or repr(protocol),
+            of_code(lessons) if protocol.lessons else "",
             self.images,
             *marks(method),
             seed,
@@ -227,6 +235,11 @@ def _applies(method: Method, setup: Setup) -> str | None:
             f"method {method.name!r} on {setup.pair}: `applies` raised "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def _passes(model: nn.Module) -> int:
+    """The images that have gone through a judge, or through the networks that take its place."""
+    return sum(part.passes for part in model.modules() if isinstance(part, Fast))
 
 
 def _each(setup: Setup, images: int | None, observe: Callable[[slice], Rows]) -> Entry:

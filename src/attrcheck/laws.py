@@ -94,9 +94,10 @@ def law_observing_changes_nothing(protocol: Protocol, scene: Scene) -> None:
     before = {name: tensor.clone() for name, tensor in tensors.items()}
     known = {**batch.intact, **{f"shared {name}": row for name, row in shared.items()}}
     rows = {name: row.copy() for name, row in known.items()}
-    model = Snapshot.of(scene.model)
-    protocol.observe(scene.model, batch, maps, shared)
-    assert model.change(scene.model) is None, f"observe {model.change(scene.model)}"
+    judge = scene.judge(protocol)
+    model = Snapshot.of(judge)
+    protocol.observe(judge, batch, maps, shared)
+    assert model.change(judge) is None, f"observe {model.change(judge)}"
     for name, tensor in tensors.items():
         assert torch.equal(tensor, before[name]), f"observe changed the {name} it was given"
     _same(rows, known, "after observe")

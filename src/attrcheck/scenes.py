@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Protocol, Rows
+from attrcheck.protocols import Batch, Lessons, Protocol, Rows
 
 SIDE, CLASSES = 8, 3
 CHECKERBOARD = 1.0 - 2 * ((torch.arange(SIDE)[:, None] + torch.arange(SIDE)) % 2)
@@ -102,7 +102,7 @@ class Scene:
 
         batch = self.batch(chosen, attribute)
         maps = attribute(batch.images) if truth else bend(self.chosen[chosen])
-        return protocol.observe(self.model, batch, maps, self.shared(protocol, batch))
+        return protocol.observe(self.judge(protocol), batch, maps, self.shared(protocol, batch))
 
     def batch(
         self,
@@ -120,6 +120,14 @@ class Scene:
             chance=1 / CLASSES,
             attribute=attribute or (lambda images: self.contributions(images, chosen)),
         )
+
+    def judge(self, protocol: Protocol) -> nn.Module:
+        """The model, or what takes its place, where it learns nothing by being trained again."""
+        if not protocol.lessons:
+            return self.model
+        seeds = tuple(range(self.count))
+        maps = self.contributions(self.images)
+        return protocol.retrain(Lessons(self.images, seeds, maps, lambda *given: self.model))
 
     def shared(self, protocol: Protocol, batch: Batch) -> Rows:
         """What the protocol sees without a map."""

@@ -12,7 +12,8 @@ from attrcheck.registry import RegistryError
 
 TRUTH = {"pointing_game", "relevance_mass", "relevance_rank"}
 TUNED = {"idsds", "idsds_2", "idsds_8", "idsds_blur", "idsds_random"}
-ASKED = {"sds_2", "sds_8", "sds_blur", "sds_random", *TUNED - {"idsds"}}
+RETRAINED = {"roar"}
+ASKED = {"sds_2", "sds_8", "sds_blur", "sds_random", *TUNED - {"idsds"}, *RETRAINED}
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,14 @@ class Slopes(Protocol):
 def test_every_built_in_protocol_states_its_needs():
     needs = {name: protocols.get(name).make().needs for name in protocols}
     assert {name for name, needed in needs.items() if "masks" in needed} == TRUTH
-    assert {name for name, needed in needs.items() if "training" in needed} == TUNED
-    assert not any(needed for name, needed in needs.items() if name not in TRUTH | TUNED)
+    assert {name for name, needed in needs.items() if "training" in needed} == TUNED | RETRAINED
+    assert {name for name, needed in needs.items() if "architecture" in needed} == RETRAINED
+    assert {name for name, needed in needs.items() if needed} == TRUTH | TUNED | RETRAINED
 
 
 def test_a_dataset_with_neither_masks_nor_training_has_no_such_cases(tiny):
     names = {case.protocol for case in table(dataset="tiny", model="linear")}
-    assert names == set(protocols) - TRUTH - TUNED
+    assert names == set(protocols) - TRUTH - TUNED - RETRAINED
 
 
 @pytest.mark.parametrize(("offer", "gained"), [("masks", TRUTH), ("training", TUNED)])
@@ -49,6 +51,13 @@ def test_what_a_dataset_offers_it_is_judged_by(tiny, offer, gained):
         for name in ("tiny_rich", "tiny")
     )
     assert rich - poor == gained
+
+
+def test_only_what_can_be_built_without_weights_is_retrained(tiny):
+    attrcheck.model("pretrained", datasets="digits")(tiny.network)
+    models = {case.model for case in table(dataset="digits", protocol="roar")}
+    assert "resnet" in models
+    assert "pretrained" not in models
 
 
 def test_a_model_that_cannot_be_differentiated_has_no_case_that_needs_it(tiny):

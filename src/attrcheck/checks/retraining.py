@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.checks import Verdict, check
-from attrcheck.checks._training import accuracy, trained
 from attrcheck.lab import Lab
 from attrcheck.loading import load
 from attrcheck.models import model as models
-from attrcheck.models._train import recipe_for
+from attrcheck.models._train import accuracy, recipe_for, trained
 from attrcheck.removal import removal
 from attrcheck.seeds import derive
 

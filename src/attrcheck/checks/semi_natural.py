@@ -6,12 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.checks import Verdict, check
-from attrcheck.checks._training import accuracy, trained
 from attrcheck.checks._watermarks import CLASSES, numbers, pooling, rect, stripes
 from attrcheck.datasets.shapes import MEAN, STD
 from attrcheck.lab import Lab
 from attrcheck.methods.integrated_gradients import integrated_gradients
-from attrcheck.models._train import Recipe
+from attrcheck.models._train import Recipe, accuracy, trained
 from attrcheck.protocols.relevance_mass import RelevanceMass
 from attrcheck.seeds import derive
 

@@ -23,7 +23,8 @@ class ModelSpec:
 
     An embedded one is built without weights and gets those that ship with the package; any other
     comes with its own. `datasets` are comma-separated globs of the datasets that it knows.
-    offers: `gradients`, unless it is said that the network cannot be differentiated.
+    offers: `gradients`, unless it is said that the network cannot be differentiated. An embedded
+    one also offers its `architecture`, to be trained anew.
     """
 
     name: str
@@ -31,6 +32,10 @@ class ModelSpec:
     embedded: bool = False
     datasets: str = "*"
     offers: tuple[str, ...] = ("gradients",)
+
+    def __post_init__(self) -> None:
+        if self.embedded:
+            object.__setattr__(self, "offers", (*self.offers, "architecture"))
 
     def knows(self, dataset: str) -> bool:
         """Whether there is such a model for this dataset."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import copy
+import operator
 
 import torch
 from torch import Tensor, fx, nn
 
+from attrcheck.models._graph import module_of
 from attrcheck.models._prepare import Tracer, drop_inactive, fold, redirect, separate
+
+FRESH = nn.Conv2d | nn.Linear | nn.BatchNorm2d
+"""Modules whose output is a tensor of its own."""
+ADDED = (operator.add, torch.add)
 
 
 class Fast(nn.Module):
@@ -50,8 +56,19 @@ def fast(network: nn.Module) -> Fast:
     fold(model)
     model.graph.lint()
     model.delete_all_unused_submodules()
+    overwrite(model)
     model.recompile()
     return Fast(_laid_out(model.eval()), pure=True)
+
+
+def overwrite(model: fx.GraphModule) -> None:
+    """Let activations work in place where nothing else needs what they are given."""
+    for node in model.graph.nodes:
+        module = module_of(model, node)
+        if module is not None and isinstance(getattr(module, "inplace", None), bool):
+            (operand,) = node.all_input_nodes
+            fresh = isinstance(module_of(model, operand), FRESH) or operand.target in ADDED
+            module.inplace = fresh and len(operand.users) == 1  # type: ignore[assignment]
 
 
 def _laid_out(network: nn.Module) -> nn.Module:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.datasets import Dataset, DatasetError, dataset
+from attrcheck.datasets import DatasetError, dataset
 from attrcheck.models import WEIGHTS, model
 from attrcheck.models._weights import CHECKPOINTS, save_weights
 
@@ -70,7 +70,7 @@ def train(
         torch.manual_seed(seed)
         network = model.get(model_name).build(data)
         for percent in _learn(network, images, labels, recipe):
-            score = accuracy(network, data)
+            score = accuracy(network, data.normalise(data.images), data.labels)
             save_weights(
                 network,
                 dataset_name,
@@ -85,12 +85,24 @@ def train(
             report(f"{dataset_name}-{model_name} at {percent}%: accuracy {score:.4f}")
 
 
-def accuracy(network: nn.Module, data: Dataset) -> float:
-    """The share of a dataset's held-out images that a network gets right, in eval mode."""
+def trained(
+    build: Callable[[], nn.Module], images: Tensor, labels: Tensor, recipe: Recipe, seed: int
+) -> nn.Module:
+    """A network, built and trained on normalised images, in eval mode; the seed decides all."""
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.manual_seed(seed)
+        network = build()
+        for _ in _learn(network, images, labels, recipe):
+            pass
+    return network.eval().requires_grad_(False)
+
+
+def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
+    """The share of normalised images that a network gets right, in eval mode."""
     network.eval()
     with torch.no_grad():
-        batches = torch.split(data.normalise(data.images), 250)
-        right = torch.cat([network(batch).argmax(1) for batch in batches]) == data.labels
+        batches = torch.split(images, 250)
+        right = torch.cat([network(batch).argmax(1) for batch in batches]) == labels
     return float(right.double().mean())
 
 

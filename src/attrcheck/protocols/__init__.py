@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "dict[str, NDArray[np.generic]]"
 """What was observed, by name; the first axis of every array is the image."""
 
-Need: TypeAlias = Literal["masks", "training", "gradients"]
-"""Ground truth or a training split of the dataset; a model that can be differentiated."""
+Need: TypeAlias = Literal["masks", "training", "gradients", "architecture"]
+"""Ground truth or a training split of the dataset; a model that can be differentiated, or built
+without weights."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,19 @@ class Batch:
     masks: Tensor | None = None
     chance: float = 0.0
     attribute: Callable[[Tensor], Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What networks of a protocol's own learn from: training images, and the method's maps of them.
+
+    learn: images in the place of these, and epochs in, a new network of the model's kind out.
+    """
+
+    images: Tensor
+    seeds: tuple[int, ...]
+    maps: Tensor
+    learn: Callable[[Tensor, int], nn.Module]
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,7 @@ class Protocol(ABC):
     needs: what a dataset or model must offer, else there is no such case.
     least_images: with fewer, a warning. most_images: more than these do not take part.
     tuning: the fine-tuning that the model goes through before it is attributed and observed.
+    lessons: images to train networks on that observe in the model's place; see `retrain`.
     shared: rows that need no map.
     """
 
@@ -109,6 +124,7 @@ class Protocol(ABC):
     least_images: int = 1
     most_images: int | None = None
     tuning: Tuning | None = None
+    lessons: int = 0
 
     @property
     def shared(self) -> Shared | None:
@@ -124,6 +140,10 @@ class Protocol(ABC):
     def code(self) -> str:
         """A fingerprint of the code that observes."""
         return _code(self)
+
+    def retrain(self, lessons: Lessons) -> nn.Module:
+        """What `observe` gets in the place of the model, made for the method; if `lessons`."""
+        raise NotImplementedError
 
     @abstractmethod
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:

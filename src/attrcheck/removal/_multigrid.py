@@ -8,6 +8,8 @@ sum of the weights that lie inside the image. A coarser grid has the same equati
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -60,9 +62,25 @@ class Stencil:
             torch.add(before, after, out=out).add_(here, alpha=2)
 
 
-def weights(like: Tensor) -> Tensor:
+@functools.lru_cache(maxsize=32)
+def matrix(height: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """K, row by row of a picture."""
+
+    def along(side: int) -> Tensor:
+        """[1 2 1] about the diagonal."""
+        off = torch.ones(side - 1, dtype=dtype, device=device)
+        own = torch.full((side,), 2.0, dtype=dtype, device=device)
+        return torch.diag(own) + torch.diag(off, 1) + torch.diag(off, -1)
+
+    return torch.kron(along(height), along(width))
+
+
+@functools.lru_cache(maxsize=32)
+def weights(height: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """`d` at each pixel: 16, and less at the border."""
-    rows, columns = (like.new_full((side,), 4.0) for side in like.shape[-2:])
+    rows, columns = (
+        torch.full((side,), 4.0, dtype=dtype, device=device) for side in (height, width)
+    )
     for side in (rows, columns):
         side[0] -= 1
         side[-1] -= 1
@@ -142,9 +160,9 @@ class Coarsest:
         n, _, height, width = diagonal.shape
         self.inlet = diagonal.new_zeros(n, channels, height, width)
         self.outlet = torch.zeros_like(self.inlet)
-        sums = torch.kron(*(_tridiagonal(side, diagonal) for side in (height, width)))
-        matrix = torch.diag_embed(diagonal.flatten(1)) - sums
-        self._inverse = torch.cholesky_inverse(torch.linalg.cholesky(matrix))
+        sums = matrix(height, width, diagonal.dtype, diagonal.device)
+        system = torch.diag_embed(diagonal.flatten(1)) - sums
+        self._inverse = torch.cholesky_inverse(torch.linalg.cholesky(system))
         self._flat = self.inlet.flatten(2), self.outlet.flatten(2)
 
     def cycle(self) -> None:
@@ -152,16 +170,14 @@ class Coarsest:
         torch.matmul(self._flat[0], self._inverse, out=self._flat[1])
 
 
-def _tridiagonal(side: int, like: Tensor) -> Tensor:
-    """[1 2 1] about the diagonal."""
-    off = like.new_ones(side - 1)
-    return torch.diag(like.new_full((side,), 2.0)) + torch.diag(off, 1) + torch.diag(off, -1)
+def _weights(like: Tensor) -> Tensor:
+    return weights(*like.shape[-2:], like.dtype, like.device).expand(1, 1, -1, -1)
 
 
 def _coarser(kept: Tensor, area: Tensor, channels: int) -> Level | Coarsest:
     share = kept / area
     tie = TIE * area * share / (1 - share).clamp(min=1e-3)
-    diagonal = weights(kept) + tie.clamp(min=1e-4)
+    diagonal = _weights(kept) + tie.clamp(min=1e-4)
     if area.numel() <= COARSEST:
         return Coarsest(diagonal, channels)
     return Level(torch.ones_like(area), diagonal, kept, area, channels)
@@ -176,4 +192,4 @@ def hierarchy(kept: Tensor, channels: int) -> Level:
     area = kept.new_ones(1, 1, *kept.shape[-2:])
     # Near a kept pixel is nearly kept: ties this smooth save up to a fifth of the cycles.
     share = frame.picture(near) / 16
-    return Level(1 - kept, weights(kept) * area, share, area, channels)
+    return Level(1 - kept, _weights(area), share, area, channels)

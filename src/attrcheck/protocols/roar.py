@@ -1,0 +1,72 @@
+"""RemOve And Retrain: what matters is missed even by a network that never saw it (ROAR)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from attrcheck.outcomes import outcome
+from attrcheck.protocols import Batch, Lessons, Protocol, Reduction, Rows, protocol
+from attrcheck.protocols._order import most, pixel_counts, ranks_of
+from attrcheck.removal import removal as removals
+
+BRIEF: dict[str, dict[str, Any]] = {
+    "smoke": {"at": (5,), "lessons": 300, "epochs": 2},
+    "default": {"at": (5, 9)},
+}
+"""Settings of the profiles that take less than all."""
+
+
+@dataclass(frozen=True)
+class Roar(Protocol):
+    """Accuracy of networks that learn, and are asked, without the top tenths of every map.
+
+    One network for each method and fraction, all from the same first weights.
+    """
+
+    at: tuple[int, ...] = (1, 3, 5, 7, 9)
+    lessons: int = 3000
+    epochs: int = 8
+    removal: str = "mean"
+    higher_is_better = False
+    bounds = (0.0, 1.0)
+    sees = "order"
+    needs = ("training", "architecture")
+
+    def retrain(self, lessons: Lessons) -> nn.Module:
+        """One network a fraction."""
+        ranks = ranks_of(lessons.maps, lessons.seeds)
+        every = self._without(lessons.images, ranks, lessons.seeds)
+        return nn.ModuleList(lessons.learn(images, self.epochs) for images in every)
+
+    def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
+        """Outcomes [N, fractions], each of the network that learnt without as much."""
+        assert isinstance(model, nn.ModuleList)
+        images = self._without(batch.images, ranks_of(maps, batch.seeds), batch.seeds)
+        every = [
+            outcome(network, left, batch.labels)
+            for network, left in zip(model, images, strict=True)
+        ]
+        return {name: np.stack([each[name] for each in every], axis=1) for name in every[0]}
+
+    def reduce(self, rows: Rows) -> Reduction:
+        """The mean accuracy over the fractions."""
+        right = rows["correct"].astype(np.int64)
+        curve = [k / 10 for k in self.at], (right.sum(axis=0) / len(right)).tolist()
+        score = right.sum().item() / right.size
+        return Reduction(score, curve, right.mean(axis=1))
+
+    def _without(self, images: Tensor, ranks: Tensor, seeds: tuple[int, ...]) -> list[Tensor]:
+        """The images without the top of their maps, for each fraction."""
+        remove = removals.get(self.removal).of(images, seeds)
+        counts = pixel_counts(ranks[0].numel(), self.at, 10)
+        return [remove(~most(ranks, count)) for count in counts]
+
+
+@protocol("roar", default=False)
+def roar(profile: str = "full") -> Roar:
+    """Accuracy of networks retrained without what matters, a network a method; lower is better."""
+    return Roar(**BRIEF.get(profile, {}))

@@ -41,11 +41,23 @@ def ranks_of(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
 def _rank(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
     flat = maps.flatten(1) + 0.0  # turns -0.0 into 0.0, which some sorts tell apart
     pixels = flat.shape[1]
-    shuffle = shuffles(seeds, pixels).to(flat.device)
-    order = shuffle.gather(1, flat.gather(1, shuffle).argsort(dim=1, stable=True))
+    order = _argsort(flat)
+    rising = flat.gather(1, order)
+    tied = (rising[:, 1:] == rising[:, :-1]).any(1).nonzero()[:, 0]
+    if len(tied):
+        shuffle = shuffles(seeds, pixels).to(flat.device)[tied]
+        again = flat[tied].gather(1, shuffle).argsort(dim=1, stable=True)
+        order[tied] = shuffle.gather(1, again)
     places = torch.arange(pixels, device=flat.device, dtype=torch.int32).expand_as(order)
     ranks = torch.empty(order.shape, device=flat.device, dtype=torch.int32)
     return ranks.scatter_(1, order, places).view_as(maps)
+
+
+def _argsort(flat: Tensor) -> Tensor:
+    """Rising order in each row, ties in any; on a CPU numpy is three times as fast as torch."""
+    if flat.device.type == "cpu":
+        return torch.from_numpy(np.argsort(flat.numpy(), axis=1))
+    return flat.argsort(dim=1)
 
 
 def least(ranks: Tensor, count: int) -> Tensor:

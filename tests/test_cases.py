@@ -84,3 +84,11 @@ def test_an_unknown_name_is_an_error(world, chosen, kind):
 )
 def test_an_id_is_known_by_its_names(world, text, answer):
     assert is_case(text) is answer
+
+
+def test_smoke_takes_one_embedded_model_a_dataset_in_turn_and_all_of_a_users(tiny):
+    attrcheck.model("mine", datasets="digits")(tiny.network)
+    chosen = table(dataset="digits,shapes", protocol="morf", profile="smoke")
+    assert {case.pair for case in chosen} == {"digits-resnet", "digits-mine", "shapes-vit"}
+    asked = table(dataset="digits", model="vgg", protocol="morf", profile="smoke")
+    assert [case.pair for case in asked] == ["digits-vgg"]

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 import attrcheck
+from attrcheck.bench import Bench
 from attrcheck.cases import Case
 from attrcheck.engine import run_case
 from attrcheck.protocols import Protocol, Reduction
 from attrcheck.resampling import RESAMPLES
-from attrcheck.store import Store, StoreError
+from attrcheck.store import BusyError, Store, StoreError
 
 
 def statuses(result):
@@ -168,6 +169,20 @@ def test_another_seed_or_number_of_images_is_another_record(tiny, change):
 
 def explode(model, images, targets):
     raise ValueError("no slope here")
+
+
+def test_what_another_process_is_at_work_on_comes_last(tiny, monkeypatch):
+    observe, asked = Bench.observe, []
+
+    def busy(bench, method):
+        asked.append(method.name)
+        if method.name == "brightness" and not bench.store.patient:
+            raise BusyError
+        return observe(bench, method)
+
+    monkeypatch.setattr(Bench, "observe", busy)
+    assert list(tiny.run().outcomes) == ["brightness", "slope"]
+    assert asked == ["brightness", "slope", "brightness"]
 
 
 def test_a_method_that_raises_fails_alone(tiny, tmp_path):

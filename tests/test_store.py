@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.numpy import save_file
 
-from attrcheck.store import Entry, Store, StoreError, StoreWarning
+from attrcheck.store import BusyError, Entry, Store, StoreError, StoreWarning
 
 KEY, FINGERPRINT = "records/tiny-linear-morf/gradient", "0123456789abcdef"
 NAME = f"{KEY}-{FINGERPRINT}.safetensors"
@@ -401,6 +401,18 @@ def python(code, *arguments):
     result = subprocess.run(command(code, *arguments), capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def test_who_does_not_wait_is_told_that_another_is_at_work(store, obtain):
+    hasty = Store(store.folder, patient=False)
+
+    def compute():
+        with pytest.raises(BusyError):
+            hasty.obtain("maps/a", "1", lambda: pytest.fail("computed twice"))
+        return hasty.obtain("maps/b", "1", lambda: Entry({}, {"of": "b"}))
+
+    assert store.obtain("maps/a", "1", compute).info == {"of": "b"}
+    assert hasty.obtain("maps/a", "1", lambda: pytest.fail("not found")).info == {"of": "b"}
 
 
 def test_two_processes_compute_an_entry_once(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from attrcheck.resampling import interval, replicate, resample
 from attrcheck.results import Outcome
 from attrcheck.retraining import lessons
 from attrcheck.settings import Settings
-from attrcheck.store import Entry, Store
+from attrcheck.store import BusyError, Entry, Store
 
 
 @dataclass(frozen=True)
@@ -156,24 +155,32 @@ class Bench:
         key = f"records/{self.case.pair}-{name}/{method.name}"
         return self.store.obtain(key, fingerprint, compute)
 
-    def rows(self) -> dict[str, Rows]:
-        """What was observed of every method that applies and does not fail.
+    def observe_all(
+        self, progress: Callable[[str], None] = lambda text: None
+    ) -> dict[str, Entry | Outcome]:
+        """What was observed of every method; one that fails fails alone, and the others go on.
 
-        Each process begins elsewhere: two that want the same rows then share the work, instead of
-        waiting for each other's every method.
+        What another process is at work on comes last: by then it is found, not waited for.
         """
         names = self.settings.methods
-        start = os.getpid() % len(names)
-        found: dict[str, Rows] = {}
-        for name in (*names[start:], *names[:start]):
-            try:
-                entry = self.observe(find(name))
-            except MethodError:  # the case's own item says so
-                load.cache_clear()
-                continue
-            if isinstance(entry, Entry):
-                found[name] = entry.arrays
-        return {name: found[name] for name in names if name in found}
+        found: dict[str, Entry | Outcome] = {}
+        for patient in (False, True):
+            self.store.patient = patient
+            for name in (name for name in names if name not in found):
+                progress(f"{self.case.id} {name}")
+                try:
+                    found[name] = self.observe(find(name))
+                except BusyError:
+                    continue
+                except MethodError as error:
+                    found[name] = Outcome("error", str(error))
+                    load.cache_clear()  # the method may have spoilt the model for the next one
+        return {name: found[name] for name in names}
+
+    def rows(self) -> dict[str, Rows]:
+        """The rows of every method that applies and does not fail; the case's item tells who."""
+        found = self.observe_all()
+        return {name: entry.arrays for name, entry in found.items() if isinstance(entry, Entry)}
 
     def score(self, found: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
         """Every method's outcome, by a judge that has seen what all of them did."""

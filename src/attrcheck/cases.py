@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from attrcheck.datasets import dataset as datasets
@@ -49,8 +50,8 @@ def table(
     """The cases that comma-separated globs select, those of one dataset x model side by side.
 
     Without a protocol selected, those that the profile runs unasked; without a model, smoke takes
-    but a few of the embedded ones. A case whose protocol needs what its dataset or model does not
-    offer is left out.
+    but one of the embedded ones for each dataset, in turn. A case whose protocol needs what its
+    dataset or model does not offer is left out.
     """
     judges = {name: protocols.get(name) for name in protocols.select(protocol)}
     needs = {
@@ -59,13 +60,12 @@ def table(
         if asks(protocol) or profile == "full" or spec.default
     }
     chosen_models = [models.get(name) for name in models.select(model)]
-    if profile == "smoke" and not asks(model):
-        chosen_models = [spec for spec in chosen_models if in_sample(spec.name)]
+    one_a_dataset = profile == "smoke" and not asks(model)
     pairs = [
         (datasets.get(data), spec)
-        for data in datasets.select(dataset)
+        for data, turn in zip(datasets.select(dataset), cycle(SAMPLE), strict=False)
         for spec in chosen_models
-        if spec.knows(data)
+        if spec.knows(data) and (spec.name == turn or not (one_a_dataset and spec.embedded))
     ]
     if not pairs:
         raise RegistryError("none of the models selected knows any of the datasets selected")

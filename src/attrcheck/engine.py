@@ -9,14 +9,12 @@ from typing import Any
 
 import torch
 
-from attrcheck.attribution import MethodError
-from attrcheck.bench import Bench, find
+from attrcheck.bench import Bench
 from attrcheck.cases import Case
-from attrcheck.loading import load
 from attrcheck.protocols import Protocol
-from attrcheck.results import CaseResult, Outcome
+from attrcheck.results import CaseResult
 from attrcheck.settings import Settings
-from attrcheck.store import Entry, Store
+from attrcheck.store import Store
 
 Progress = Callable[[str], None]
 PLAIN = (bool, int, float, str, type(None))
@@ -27,26 +25,18 @@ class FewImages(UserWarning):
 
 
 def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -> CaseResult:
-    """Judge every method; one that fails fails alone, and the others go on."""
+    """Judge every method of a case."""
     torch.set_num_threads(settings.threads)
     store.open()
     bench = Bench(case, settings, store)
     _warn(bench)
     accuracy = float(bench.intact["correct"][: bench.images].mean())
-    found: dict[str, Entry | Outcome] = {}
-    for name in settings.methods:
-        progress(f"{case.id} {name}")
-        try:
-            found[name] = bench.observe(find(name))
-        except MethodError as error:
-            found[name] = Outcome("error", str(error))
-            load.cache_clear()  # the method may have spoilt the model for the next one
     return CaseResult(
         case=case.id,
         higher_is_better=bench.protocol.higher_is_better,
         images=bench.images,
         accuracy=accuracy,
-        outcomes=bench.score(found),
+        outcomes=bench.score(bench.observe_all(progress)),
         protocol=_settings(bench.protocol),
         tuning=bench.setup.facts,
         problems=list(store.problems),

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
@@ -35,6 +35,10 @@ SCHEMA = 1
 
 class StoreError(AttrcheckError):
     """The store cannot be used at all; the message names the folder and what to do."""
+
+
+class BusyError(Exception):
+    """Another process is computing the entry; raised only where that is not waited for."""
 
 
 class StoreWarning(UserWarning):
@@ -58,6 +62,8 @@ class Store:
     fresh: bool = False
     problems: list[str] = field(default_factory=list)
     """Writes that failed; what they should have kept lives on in memory."""
+    patient: bool = True
+    """Whether to wait for an entry that another process is computing; else BusyError is raised."""
 
     def open(self) -> None:
         """Make the folder and prove that it can be written to."""
@@ -94,7 +100,9 @@ class Store:
             place = self._flat("locks", path)
             place.parent.mkdir(exist_ok=True)
             lock = FileLock(place.with_suffix(".lock"))
-            lock.acquire()
+            lock.acquire(blocking=self.patient)
+        except Timeout as error:
+            raise BusyError from error
         except OSError as error:
             self._complain(path, error)
             lock = None

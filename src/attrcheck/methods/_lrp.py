@@ -150,7 +150,7 @@ def epsilon(module: nn.Module, x: Tensor) -> tuple[Tensor, Share]:
     """
     value, back = run(module, x)
     y = value.detach()
-    return value, lambda relevance: (back(relevance / _stable(y)) * x,)
+    return value, lambda relevance: (back(_over(relevance, y)).mul_(x),)
 
 
 @sharing
@@ -160,14 +160,16 @@ def epsilon_add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
     y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
-        each = relevance / _stable(y)
+        each = _over(relevance, y)
         return a * each, b * each
 
     return value, share
 
 
-def _stable(y: Tensor) -> Tensor:
-    return torch.copysign(y.new_tensor(EPSILON), y).add_(y)
+def _over(relevance: Tensor, y: Tensor) -> Tensor:
+    """R / (y +- epsilon), the sign being y's."""
+    stable = torch.copysign(y.new_tensor(EPSILON), y).add_(y)
+    return torch.div(relevance, stable, out=stable)
 
 
 @sharing

@@ -31,7 +31,7 @@ from attrcheck.methods import Method
 from attrcheck.methods import method as methods
 
 PAIRS = (("digits", "resnet"), ("shapes", "vgg"))
-IMAGES = 16
+IMAGES = 64
 GOAL = 1.25
 MOST_PASSES = 3200
 """In one turn: what needs more of them for 16 images gets fewer images."""

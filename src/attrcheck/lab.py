@@ -21,7 +21,7 @@ from attrcheck.store import Store
 Scores = Mapping[str, float]
 """Of methods, in one case; the higher, the better, whatever the protocol says."""
 
-FEW = 12
+FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
 LEAST_IMAGES = 10
 """With fewer, a ranking is luck: a check of the case shows its figures, and is no verdict."""

@@ -18,7 +18,7 @@ from attrcheck.protocols._foreign import Metric
 from attrcheck.protocols.ids_updated import Updated
 
 METHODS = ("integrated_gradients", "gradcam", "saliency")
-DATASETS = {"smoke": ("shapes",), "default": ("digits", "shapes"), "full": ("digits", "shapes")}
+DATASETS = {"smoke": ("shapes",), "default": ("shapes",), "full": ("digits", "shapes")}
 """By profile, each with its resnet."""
 IMAGES = {"smoke": 24, "default": 100, "full": 300}
 APART = 0.05

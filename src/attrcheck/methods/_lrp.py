@@ -168,7 +168,7 @@ def epsilon_add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
 
 def _over(relevance: Tensor, y: Tensor) -> Tensor:
     """R / (y +- epsilon), the sign being y's."""
-    stable = torch.copysign(y.new_tensor(EPSILON), y).add_(y)
+    stable = torch.copysign(y.new_full((), EPSILON), y).add_(y)
     return torch.div(relevance, stable, out=stable)
 
 

@@ -15,7 +15,7 @@ from attrcheck.protocols._order import least, pixel_counts, ranks_of
 from attrcheck.removal import removal as removals
 
 STEPS = {"smoke": 4, "default": 4}
-IMAGES = {"smoke": 4, "default": 8}
+IMAGES = {"smoke": 4, "default": 10}
 """By profile; 32 steps and all images where none is given: a step costs a map of every method."""
 
 

@@ -7,7 +7,7 @@ The bare side runs the same prepared model on the same images: a forward pass un
 `inference_mode`, a backward pass as the gradient of the target logits, as often as the method
 states. Both sides run in turns in one process on one thread and are taken in CPU seconds, the bare
 passes for about as long as the method, so that the load of the machine falls on both; the ratio is
-that of the fastest turns. A ratio below one comes of inner batches larger than 16, of passes that
+that of the fastest turns. A ratio below one comes of larger inner batches, of passes that
 a batch shares, or of a bound that a network does not need (LRP between ReLUs).
 
 The goal is at most 1.25. Exempt are dummies, which need no pass. Methods with a rule in place of
@@ -34,7 +34,7 @@ PAIRS = (("digits", "resnet"), ("shapes", "vgg"))
 IMAGES = 64
 GOAL = 1.25
 MOST_PASSES = 3200
-"""In one turn: what needs more of them for 16 images gets fewer images."""
+"""In one turn: what needs more of them for so many images gets fewer."""
 TURNS, SECONDS = 15, 5.0
 """Of a method: at most so many turns, and no new one after so many seconds."""
 BLOCK = 0.5

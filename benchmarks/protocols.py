@@ -37,7 +37,7 @@ GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
 """At most, for small models; for resnet18 the first four shall not exceed one."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt."""
-SECONDS = 4.0
+SECONDS = 1.5
 """Of a cell of the table: no new turn after so many, but at least five turns."""
 
 
@@ -125,8 +125,9 @@ def row(name: str, network: nn.Module, images: Tensor, labels: Tensor) -> list[s
 
 def main() -> None:
     keep_memory()
+    torch.set_num_threads(1)
     globs = sys.argv[1] if len(sys.argv) > 1 else "*"
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    print(f"torch {torch.__version__}, 1 thread")
     rows = []
     for subject in subjects(globs):
         rows.append(row(*subject))

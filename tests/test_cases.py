@@ -90,5 +90,9 @@ def test_smoke_takes_one_embedded_model_a_dataset_in_turn_and_all_of_a_users(tin
     attrcheck.model("mine", datasets="digits")(tiny.network)
     chosen = table(dataset="digits,shapes", protocol="morf", profile="smoke")
     assert {case.pair for case in chosen} == {"digits-resnet", "digits-mine", "shapes-vit"}
+    without = table(dataset="digits,shapes", model="!vit,!mine", protocol="morf", profile="smoke")
+    assert {case.pair for case in without} == {"digits-resnet", "shapes-resnet"}
+    neither = table(dataset="shapes", model="!vit,!resnet", protocol="morf", profile="smoke")
+    assert len({case.pair for case in neither}) == 1
     asked = table(dataset="digits", model="vgg", protocol="morf", profile="smoke")
     assert [case.pair for case in asked] == ["digits-vgg"]

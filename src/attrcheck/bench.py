@@ -15,6 +15,7 @@ from torch import nn
 from attrcheck.attribution import MethodError, Retrial, attribute
 from attrcheck.cases import Case
 from attrcheck.fingerprint import digest, of_code
+from attrcheck.lessons import lessons
 from attrcheck.loading import Setup, check, load
 from attrcheck.memory import limited_to
 from attrcheck.methods import Method
@@ -25,7 +26,6 @@ from attrcheck.protocols import Protocol, Rows
 from attrcheck.protocols import protocol as protocols
 from attrcheck.resampling import interval, replicate, resample
 from attrcheck.results import Outcome
-from attrcheck.retraining import lessons
 from attrcheck.settings import Settings
 from attrcheck.store import BusyError, Entry, Store
 
@@ -160,7 +160,7 @@ class Bench:
     ) -> dict[str, Entry | Outcome]:
         """What was observed of every method; one that fails fails alone, and the others go on.
 
-        What another process is at work on comes last: by then it is found, not waited for.
+        What another process is at work on comes last: by then there is little to wait for.
         """
         names = self.settings.methods
         found: dict[str, Entry | Outcome] = {}

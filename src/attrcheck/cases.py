@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 from attrcheck.datasets import dataset as datasets
+from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import Registry, RegistryError, asks
@@ -60,13 +60,12 @@ def table(
         if asks(protocol) or profile == "full" or spec.default
     }
     chosen_models = [models.get(name) for name in models.select(model)]
-    one_a_dataset = profile == "smoke" and not asks(model)
-    pairs = [
-        (datasets.get(data), spec)
-        for data, turn in zip(datasets.select(dataset), cycle(SAMPLE), strict=False)
-        for spec in chosen_models
-        if spec.knows(data) and (spec.name == turn or not (one_a_dataset and spec.embedded))
-    ]
+    pairs = []
+    for place, data in enumerate(datasets.select(dataset)):
+        known = [spec for spec in chosen_models if spec.knows(data)]
+        if profile == "smoke" and not asks(model):
+            known = _one_embedded(known, place)
+        pairs += [(datasets.get(data), spec) for spec in known]
     if not pairs:
         raise RegistryError("none of the models selected knows any of the datasets selected")
     chosen = [
@@ -79,6 +78,14 @@ def table(
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
     return chosen
+
+
+def _one_embedded(known: list[ModelSpec], turn: int) -> list[ModelSpec]:
+    """A user's own models, and one of the embedded: of the sample, in turn, if it can be."""
+    names = [spec.name for spec in known if spec.embedded]
+    sample = [SAMPLE[(turn + place) % len(SAMPLE)] for place in range(len(SAMPLE))]
+    chosen = next((name for name in (*sample, *names) if name in names), None)
+    return [spec for spec in known if not spec.embedded or spec.name == chosen]
 
 
 def in_sample(model: str) -> bool:

@@ -62,6 +62,14 @@ def of_code(function: Callable[..., Any]) -> str:
     return digest(code, plain) if plain else code
 
 
+@functools.cache
+def of_package() -> str:
+    """Hash of all of attrcheck: its code, and what its weights are said to be."""
+    root = Path(__file__).parent
+    files = (*root.rglob("*.py"), *root.glob("weights/**/*.json"))
+    return digest(*sorted((str(path.relative_to(root)), path.read_bytes()) for path in files))
+
+
 def _settings(value: Any) -> Any:
     """An argument as something with a stable hash."""
     if isinstance(value, tuple | list):

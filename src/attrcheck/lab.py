@@ -51,7 +51,7 @@ class Lab:
         own = self.bench(case)
         most = min(own.images, FEW)
         settings, judge = self.settings, protocol or own.protocol
-        capped = "most_images" in getattr(judge, "__dataclass_fields__", {})
+        capped = has_setting(judge, "most_images")
         changed = seed is not None or alter(own.setup) is not own.setup
         if changed or not capped:  # maps of its own are made for no other images
             settings = replace(settings, images=most, seed=settings.seed if seed is None else seed)
@@ -62,6 +62,11 @@ class Lab:
     def setup(self, dataset: str, model: str) -> Setup:
         """A dataset x model of the run."""
         return load(dataset, model, self.settings.images, self.settings.device)
+
+
+def has_setting(protocol: Protocol, name: str) -> bool:
+    """Whether the protocol has a setting of this name, so that a copy can have another."""
+    return name in getattr(protocol, "__dataclass_fields__", {})
 
 
 def copy_with(protocol: Protocol, **changes: object) -> Protocol:
@@ -89,6 +94,11 @@ def agreement(one: Scores, other: Scores) -> float:
     if len(common) < LEAST_METHODS:
         return float("nan")
     return float(spearman([[one[name] for name in common]], [[other[name] for name in common]])[0])
+
+
+def is_quick(protocol: Protocol) -> bool:
+    """Whether other maps can be judged at once, without a network that learns first."""
+    return not protocol.lessons
 
 
 @functools.cache

@@ -50,9 +50,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
     Has to be said before torch is imported, which a conftest may do.
     """
-    several = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1
-    if several and options.used(early_config):
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if options.used(early_config):
+        _rest_when_idle()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,6 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     wanted = sorted({"attr_case", *CHECKED} & set(metafunc.fixturenames))
     if not wanted:
         return
+    _rest_when_idle()
     from attrcheck.cases import table
 
     def chosen(kind: str) -> str:
@@ -101,6 +101,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if idle:
         config.hook.pytest_deselected(items=idle)
         items[:] = [item for item in items if item not in idle]
+
+
+def _rest_when_idle() -> None:
+    """Tell OpenMP, if this is one worker of several."""
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _is_ours(item: pytest.Item) -> bool:

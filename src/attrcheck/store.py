@@ -1,10 +1,13 @@
 """The store: a folder of small files, written atomically, that any number of workers may share.
 
-    records/<case>/         <method>-<fingerprint>.safetensors: rows of one method in one case
-    maps/<dataset>-<model>/ <method>-<fingerprint>.safetensors: its maps, for all protocols
-    shared/<dataset>-<model>/ <key>-<fingerprint>.safetensors: rows that need no map
-    checks/<check>/         <method>-<fingerprint>.safetensors: the verdict, without rows
-    locks/, aside/          who is computing what; files that could not be read
+    records/<dataset>-<model>-<observation>/<method>: rows of one method
+    maps/<dataset>-<model>/<method>: its maps, for all protocols
+    shared/<dataset>-<model>/<key>: rows that need no map
+    tuned/<dataset>-<model>/<key>: weights of a fine-tuned model
+    checks/<check>/<method, protocol or suite>: the verdict, without rows
+    locks/, aside/: who is computing what; files that could not be read
+
+Names go on with -<fingerprint>.safetensors.
 
 The fingerprint covers all that an entry depends on: when something changed, nothing is found
 under the new fingerprint, and the entry is computed again.

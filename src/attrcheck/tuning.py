@@ -28,8 +28,10 @@ def tuned(
     What does not ship with the package is made once, by one worker, and kept in the store.
     """
     if spec.embedded and weights_path(data.name, spec.name, tuning.key).exists():
-        load_weights(network, data.name, spec.name, tuning.key)
-        return network, read_about(data.name, spec.name, tuning.key)
+        about = read_about(data.name, spec.name, tuning.key)
+        if about["base"] == read_about(data.name, spec.name)["sha256"]:  # else trained anew since
+            load_weights(network, data.name, spec.name, tuning.key)
+            return network, about
     fingerprint = digest(
         dict(network.state_dict()),
         data.fingerprint,

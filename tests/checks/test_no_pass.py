@@ -2,7 +2,9 @@
 
 import pytest
 
+import attrcheck
 from attrcheck.engine import run_case
+from attrcheck.protocols._single_deletion import SingleDeletion
 
 METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random", "slope")
 
@@ -33,3 +35,9 @@ def test_looking_again_runs_some(tiny, loaded, passes, lab_of, verdict_of, check
     passes.clear()
     verdict_of(check, lab)
     assert passes
+
+
+def test_grids_that_do_not_divide_the_image_are_passed_over(tiny, loaded, lab_of, verdict_of):
+    attrcheck.protocol("rows_of_five")(lambda: SingleDeletion(grid=5))
+    found = verdict_of("other_grid", lab_of("tiny-linear-rows_of_five", methods=METHODS))
+    assert (found["status"], found["figures"]) == ("not_applicable", {})

@@ -296,3 +296,8 @@ def test_logits_have_no_bounds():
     assert morf().bounds == lerf().bounds == (0, 1)
     logits = Ablation(most_relevant_first=True, higher_is_better=False, measure="logit")
     assert logits.bounds == (-np.inf, np.inf)
+
+
+def test_the_same_steps_of_another_whole_are_other_rows():
+    names = {Ablation(True, False, at=(0, 1, 2), of=of).observation for of in (4, 8)}
+    assert len(names) == 2

@@ -7,11 +7,11 @@ from torch import nn
 
 from attrcheck.attribution import Retrial
 from attrcheck.bench import find
+from attrcheck.lessons import lessons, of_training
 from attrcheck.loading import load
 from attrcheck.models._train import Recipe, trained
 from attrcheck.protocols import Batch, Lessons
 from attrcheck.protocols.roar import BRIEF, Roar, roar
-from attrcheck.retraining import lessons, of_training
 
 JUDGE = Roar(at=(3, 9), lessons=6, epochs=2)
 

@@ -20,8 +20,8 @@ from attrcheck.loading import Setup
 from attrcheck.methods import method as methods
 from attrcheck.models._fast import fast
 from attrcheck.models._prepare import prepare
-from attrcheck.models._train import shifted
-from attrcheck.models._tuning import Deletion, Tuning, share_right
+from attrcheck.models._train import accuracy, shifted
+from attrcheck.models._tuning import Deletion, Tuning
 from attrcheck.outcomes import outcome
 from attrcheck.protocols._single_deletion import SingleDeletion
 
@@ -103,7 +103,7 @@ def explained(design: Design, seed: int) -> Explained:
         maps = attribute_batch(methods.get(name), setup, slice(0, IMAGES), seed=0)
         rows = judge.observe(setup.judge, batch, torch.from_numpy(maps), drops)
         scores[name] = judge.reduce(rows).score
-    return Explained(share_right(setup.network, setup.images, setup.labels), scores)
+    return Explained(accuracy(setup.network, setup.images, setup.labels), scores)
 
 
 def trained(design: Design, seed: int) -> Setup:

@@ -12,11 +12,11 @@ from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
 from attrcheck.fingerprint import digest
-from attrcheck.lab import Lab, first, scores
+from attrcheck.lab import Lab, first, is_quick, scores
 from attrcheck.loading import Setup
 
 
-@check("attributed_output", over="cases", sampled=True)
+@check("attributed_output", over="cases", fits=is_quick, sampled=True)
 def attributed_output(lab: Lab, case: Case) -> Verdict:
     """Explaining probabilities ranks the methods as explaining logits does, on a few images.
 

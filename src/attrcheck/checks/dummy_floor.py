@@ -10,20 +10,22 @@ MOST = 0.5
 """Above this share, a dummy outranks a method more often than not."""
 
 
-BLOBS = "a blob in the centre hides the object from imputation better than scattered pixels do"
-
-
 @check(
     "dummy_floor",
     over="cases",
     known_failures={
-        "completeness": f"{BLOBS}: dummies win 68% of comparisons over the embedded cases",
-        "road_morf": f"{BLOBS}: dummies win 42% over the embedded cases, half of which fail",
+        "completeness": "a threshold takes more from a map that is large in many pixels, and the "
+        "ranking follows the maps' mean value (.57): dummies win 68% over the embedded cases",
+        "road_morf": "holes of a smooth map cannot be imputed from neighbours, and the ranking "
+        "follows the maps' autocorrelation (.60): dummies win 42% over the embedded cases",
         "soundness": "one embedded case of 16 fails: 100 images tell methods hardly apart",
     },
 )
 def dummy_floor(lab: Lab, case: Case) -> Verdict:
-    """The share of comparisons that a dummy wins against a method: the case's unreliability."""
+    """The share of comparisons that a dummy wins against a method: the case's unreliability.
+
+    The reason names, passed or not, which dummy outranks which methods.
+    """
     bench = lab.bench(case)
     found = scores(bench.protocol, bench.rows())
     dummies = [name for name in found if is_dummy(name)]
@@ -37,9 +39,6 @@ def dummy_floor(lab: Lab, case: Case) -> Verdict:
         "unreliability": unreliability,
         **{f"outranked_by_{name}": len(beaten) for name, beaten in lost.items()},
     }
-    worst = max(dummies, key=lambda name: len(lost[name]))
-    reason = (
-        f"dummies win {unreliability:.0%} of their comparisons; "
-        f"{worst} outranks {', '.join(lost[worst])}"
-    )
-    return Verdict(unreliability <= MOST, figures, reason if unreliability > MOST else "")
+    told = [f"{name} outranks {', '.join(beaten)}" for name, beaten in lost.items() if beaten]
+    reason = "; ".join([f"dummies win {unreliability:.0%} of their comparisons", *told])
+    return Verdict(unreliability <= MOST, figures, reason)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attrcheck.attribution import attribute_batch
+from attrcheck.attribution import MethodError, attribute_batch
 from attrcheck.checks import Verdict, check
 from attrcheck.datasets import dataset as datasets
+from attrcheck.guard import Snapshot
 from attrcheck.loading import Setup, load
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
@@ -59,11 +60,14 @@ def found(method: Method, setup: Setup) -> dict[str, float]:
     """What every measure makes of the method's maps of the first images; NaN where undefined."""
     judges = {name: protocols.get(name).make() for name in MEASURES}
     rows: dict[str, list[Rows]] = {name: [] for name in judges}
+    before = Snapshot.of(setup.network)
     for part in setup.slices(IMAGES):
         maps = torch.from_numpy(attribute_batch(method, setup, part, seed=0))
         batch = setup.batch(part, 0, {})
         for name, judge in judges.items():
             rows[name].append(judge.observe(setup.judge, batch, maps.to(batch.images.device), {}))
+    if change := before.change(setup.network):
+        raise MethodError(f"method {method.name!r} on {setup.pair} {change}")
     return {name: judge.reduce(_joined(rows[name])).score for name, judge in judges.items()}
 
 

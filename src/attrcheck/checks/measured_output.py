@@ -5,10 +5,10 @@ from __future__ import annotations
 from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, scores
+from attrcheck.lab import Lab, copy_with, has_setting, scores
 
 
-@check("measured_output", over="cases", fits=lambda protocol: hasattr(protocol, "measure"))
+@check("measured_output", over="cases", fits=lambda protocol: has_setting(protocol, "measure"))
 def measured_output(lab: Lab, case: Case) -> Verdict:
     """Measuring logits ranks the methods as measuring probabilities does; no pass of the model."""
     bench = lab.bench(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, first, scores
+from attrcheck.lab import Lab, copy_with, first, has_setting, scores
 from attrcheck.protocols import Protocol
 
 GRIDS = (2, 4, 8)
@@ -13,7 +13,7 @@ GRIDS = (2, 4, 8)
 
 def cuts(protocol: Protocol) -> bool:
     """Whether there is a grid to change; a fine-tuned model knows no other than its own."""
-    return hasattr(protocol, "grid") and protocol.tuning is None
+    return has_setting(protocol, "grid") and protocol.tuning is None
 
 
 @check(
@@ -26,9 +26,13 @@ def other_grid(lab: Lab, case: Case) -> Verdict:
     """Grids of 2, 4 and 8 cells a side rank the methods the same, on a few images."""
     own = lab.bench(case)
     rankings = {}
+    sides = own.setup.images.shape[2:]
     for grid in GRIDS:
-        if grid != own.protocol.grid:  # type: ignore[attr-defined]
+        divides = not any(side % grid for side in sides)
+        if divides and grid != own.protocol.grid:  # type: ignore[attr-defined]
             other = lab.few(case, copy_with(own.protocol, grid=grid))
             one = scores(own.protocol, first(own.rows(), other.images))
             rankings[f"grid_{grid}"] = (one, scores(other.protocol, other.rows()))
+    if not rankings:
+        return Verdict(None, {}, f"no other grid divides images of {' x '.join(map(str, sides))}")
     return alike("on another grid", **rankings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, first, scores
+from attrcheck.lab import Lab, copy_with, first, has_setting, scores
 from attrcheck.protocols import Protocol
 
 OTHERS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean",)}
@@ -13,8 +13,8 @@ OTHERS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean
 
 
 def removes(protocol: Protocol) -> bool:
-    """Whether there is a removal to change; a fine-tuned model knows no other than its own."""
-    return hasattr(protocol, "removal") and protocol.tuning is None
+    """Whether there is a removal to change; a model that was trained for one knows no other."""
+    return has_setting(protocol, "removal") and not (protocol.tuning or protocol.lessons)
 
 
 MATTERS = "what removed pixels become matters: mean rank correlation over the sampled cases"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import pi, sqrt
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attrcheck.checks import Verdict, check
 from attrcheck.lab import Lab
+from attrcheck.lessons import learner, of_training
 from attrcheck.loading import load
-from attrcheck.models import model as models
-from attrcheck.models._train import accuracy, recipe_for, trained
+from attrcheck.models._train import accuracy
 from attrcheck.removal import removal
-from attrcheck.seeds import derive
 
 DATASET, MODEL = "shapes", "resnet"
 GONE = 0.7
@@ -37,20 +35,12 @@ def retraining(lab: Lab) -> Verdict:
     """
     settings, profile = lab.settings, lab.settings.profile
     setup = load(DATASET, MODEL, HELD_OUT[profile], settings.device)
-    data = setup.dataset
-    assert data.training is not None
-    images, labels = (part[: TRAINING[profile]] for part in data.training())
-    images, labels = data.normalise(images.to(settings.device)), labels.to(settings.device)
-    recipe = replace(recipe_for(DATASET, MODEL), epochs=EPOCHS[profile])
-
-    def build() -> nn.Module:
-        return models.get(MODEL).build(data).to(settings.device)
-
+    learnt = of_training(setup, TRAINING[profile])
+    learn = learner(learnt, settings.seed)
     figures = {"intact": accuracy(setup.judge, setup.images, setup.labels)}
     for name, perturb in PERTURBED.items():
         lab.progress(f"retraining without the {name}")
-        seed = derive(settings.seed, "retraining", "weights")
-        network = trained(build, perturb(images, labels), labels, recipe, seed)
+        network = learn(perturb(learnt.images, learnt.labels), EPOCHS[profile])
         seen = perturb(setup.images, setup.labels)
         figures[f"{name}_original"] = accuracy(setup.judge, seen, setup.labels)
         figures[f"{name}_retrained"] = accuracy(network, seen, setup.labels)

@@ -17,7 +17,7 @@ ADDED = (operator.add, torch.add)
 
 
 class Fast(nn.Module):
-    """Runs a network without gradients, in the layout that its device likes; counts the images.
+    """Runs a network that needs no gradients, in its device's favourite layout; counts images.
 
     pure: whether the network is known to leave what it is given as it was.
     """

@@ -18,15 +18,13 @@ from attrcheck.datasets import Dataset, DatasetError, dataset
 from attrcheck.models import WEIGHTS, model
 from attrcheck.models._prepare import prepare
 from attrcheck.models._similarity import similarity
-from attrcheck.models._train import shifted
+from attrcheck.models._train import accuracy, shifted
 from attrcheck.models._weights import load_weights, read_about, save_weights
 from attrcheck.removal import Removal, removal
 from attrcheck.seeds import derive
 
 LOST = 0.5
 """The share of training images that lose a cell."""
-BATCH = 250
-"""Images a pass where nothing is learnt."""
 COPIES = 4
 """How often each validation image loses a cell."""
 
@@ -162,9 +160,9 @@ def compare(
     seeds = [derive(seed, data.name, image, "tuning") for image in data.ids]
     facts: dict[str, dict[str, float | None]] = {"accuracy": {}, "worst_cell": {}}
     for when, network in (("before", before), ("after", after)):
-        facts["accuracy"][when] = share_right(network, images, labels)
+        facts["accuracy"][when] = accuracy(network, images, labels)
         facts["worst_cell"][when] = min(
-            share_right(network, delete(images, torch.full_like(labels, cell), seeds), labels)
+            accuracy(network, delete(images, torch.full_like(labels, cell), seeds), labels)
             for cell in range(len(delete.keep))
         )
     facts["similarity"] = similarity(prepare(before), prepare(after), images, labels)
@@ -179,14 +177,6 @@ def split(count: int, share: float) -> tuple[Tensor, Tensor]:
     order = torch.randperm(count)
     size = max(1, round(count * share))
     return order[:size], order[size:]
-
-
-def share_right(network: nn.Module, images: Tensor, labels: Tensor) -> float:
-    """The share of normalised images that a network gets right, in eval mode."""
-    network.eval()
-    with torch.no_grad():
-        guesses = torch.cat([network(batch).argmax(1) for batch in torch.split(images, BATCH)])
-    return float((guesses == labels).double().mean())
 
 
 def _training(data: Dataset, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -204,7 +194,7 @@ def _validation(images: Tensor, labels: Tensor, delete: Deletion) -> Callable[[n
     lossy, again = delete.uniformly(images.repeat(COPIES, 1, 1, 1)), labels.repeat(COPIES)
 
     def score(network: nn.Module) -> float:
-        return (share_right(network, images, labels) + share_right(network, lossy, again)) / 2
+        return (accuracy(network, images, labels) + accuracy(network, lossy, again)) / 2
 
     return score
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -172,12 +172,14 @@ class ProtocolSpec:
     """A registered protocol: a name and the function that makes it.
 
     `build()` may ask for `profile`, by that name, to take fewer steps or images where time is
-    short. default: whether it runs unasked in any profile but full.
+    short. default: whether it runs unasked in any profile but full. known_failures: checks that it
+    is known to fail, and why.
     """
 
     name: str
     build: Callable[..., Protocol]
     default: bool = True
+    known_failures: Mapping[str, str] = field(default_factory=dict)
 
     def make(self, profile: str = "full") -> Protocol:
         """The judge as this profile wants it."""

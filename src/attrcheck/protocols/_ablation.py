@@ -73,7 +73,7 @@ class Ablation(Protocol):
     def observation(self) -> str:
         """All but what becomes of the rows."""
         order = "morf" if self.most_relevant_first else "lerf"
-        steps = digest(self.at) if self.at != tuple(range(self.of + 1)) else self.of
+        steps = digest(self.at, self.of) if self.at != tuple(range(self.of + 1)) else self.of
         return f"{order}.{self.removal}.{steps}"
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:

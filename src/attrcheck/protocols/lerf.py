@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols._ablation import Ablation
+from attrcheck.removal import removal as removals
 
 
 @protocol("lerf")
@@ -14,4 +15,5 @@ def lerf(removal: str = "mean") -> Ablation:
 
 def resolve(removal: str) -> ProtocolSpec:
     """`lerf:blur` removes in another way."""
-    return ProtocolSpec(f"lerf:{removal}", lambda: lerf(removal))
+    known = removals.get(removal).name
+    return ProtocolSpec(f"lerf:{known}", lambda: lerf(known))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols._ablation import Ablation
+from attrcheck.removal import removal as removals
 
 
 @protocol("morf")
@@ -14,4 +15,5 @@ def morf(removal: str = "mean") -> Ablation:
 
 def resolve(removal: str) -> ProtocolSpec:
     """`morf:blur` removes in another way."""
-    return ProtocolSpec(f"morf:{removal}", lambda: morf(removal))
+    known = removals.get(removal).name
+    return ProtocolSpec(f"morf:{known}", lambda: morf(known))

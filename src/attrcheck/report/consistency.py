@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
-from attrcheck.report.text import number
+from attrcheck.report.text import number, table
 
 TOLD = {
     "model": "across models",
@@ -74,7 +72,7 @@ def _levels(levels: dict[str, Any]) -> str:
         ]
         for level, told in TOLD.items()
     ]
-    return _table(rows, ["rankings", "pairs", "strong", "moderate", "weak", "undefined", "mean"])
+    return table(rows, ["rankings", "pairs", "strong", "moderate", "weak", "undefined", "mean"])
 
 
 def _protocols(protocols: dict[str, Any]) -> list[str]:
@@ -86,7 +84,7 @@ def _protocols(protocols: dict[str, Any]) -> list[str]:
     if not rows:
         return []
     note = "By judge: the mean correlation, and how many are strong / moderate / weak."
-    return [_table(rows, ["judge", *TOLD.values()]), note]
+    return [table(rows, ["judge", *TOLD.values()]), note]
 
 
 def _agreement(facts: dict[str, Any]) -> str:
@@ -103,14 +101,14 @@ def _cases(cases: list[dict[str, Any]]) -> list[str]:
     ]
     headers = ["case", "with the board", "with the board of the others", *CHANGES]
     title = "Most at odds with the board, and what it would be without them:"
-    return [title, _table(rows, headers)] if rows else []
+    return [title, table(rows, headers)] if rows else []
 
 
 def _without(protocols: list[dict[str, Any]]) -> list[str]:
     if len(protocols) < 2:
         return []
     rows = [[found["protocol"], *_changes(found)] for found in protocols]
-    return ["The board without one judge:", _table(rows, ["without", *CHANGES])]
+    return ["The board without one judge:", table(rows, ["without", *CHANGES])]
 
 
 def _changes(found: dict[str, Any]) -> list[str]:
@@ -123,7 +121,3 @@ def _changes(found: dict[str, Any]) -> list[str]:
         f"{moved['method']}: {moved['from']} to {moved['to']}" if moved else "none",
         f"{', '.join(found['winners'])} (new)" if found["winner_changes"] else "the same",
     ]
-
-
-def _table(rows: list[list[Any]], headers: list[str]) -> str:
-    return str(tabulate(rows, headers, "github", disable_numparse=True))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tabulate import tabulate
-
-from attrcheck.report.text import inline, number, shorten
+from attrcheck.report.text import inline, number, shorten, table
 
 COLUMNS = (
     *("dummy_floor", "measured_output", "attributed_output", "seed", "half_images"),
@@ -63,10 +61,10 @@ def failures(document: dict[str, Any]) -> list[str]:
     ]
     if not rows:
         return []
-    table = _table(rows[:MOST_ROWS], ["check", "of", "verdict", "items", "reason"])
+    shown = table(rows[:MOST_ROWS], ["check", "of", "verdict", "items", "reason"])
     hidden = len(rows) - MOST_ROWS
     more = [f"... and {hidden} more: see `checks` in `report.json`."] if hidden > 0 else []
-    return ["## Failed checks, those of methods aside", table, *more]
+    return ["## Failed checks, those of methods aside", shown, *more]
 
 
 def _judges(judges: Sequence[dict[str, Any]]) -> list[str]:
@@ -83,7 +81,7 @@ def _judges(judges: Sequence[dict[str, Any]]) -> list[str]:
         for judge in judges
     ]
     headers = ["judge", "trust", "cases", *(name.replace("_", " ") for name in COLUMNS), "others"]
-    return ["## Which judge to trust", _table(rows, headers), LEGEND]
+    return ["## Which judge to trust", table(rows, headers), LEGEND]
 
 
 def _methods(verdicts: Sequence[dict[str, Any]]) -> list[str]:
@@ -99,7 +97,7 @@ def _methods(verdicts: Sequence[dict[str, Any]]) -> list[str]:
         for verdict in verdicts
     ]
     headers = ["method", "checks passed", "failed", "known to fail"]
-    return ["## Methods on trial", _table(rows, headers)]
+    return ["## Methods on trial", table(rows, headers)]
 
 
 def _reasons(failures: Sequence[dict[str, str]], most: int) -> str:
@@ -140,7 +138,3 @@ def _floor(judge: dict[str, Any]) -> str:
 
 def _name(judge: dict[str, Any]) -> str:
     return shorten(judge["protocol"], 14)
-
-
-def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
-    return str(tabulate(rows, headers, "github", disable_numparse=True))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tabulate import tabulate
-
 from attrcheck.report import consistency, judges, terminal
-from attrcheck.report.text import inline
+from attrcheck.report.text import inline, table
 
 
 def render(document: dict[str, Any]) -> str:
@@ -46,8 +44,8 @@ def _cases(document: dict[str, Any]) -> str:
         for case in document["cases"]
     ]
     headers = ["case", "better", "images", "accuracy", *methods]
-    table = tabulate(rows, headers, "github", disable_numparse=True)
-    return f"{table}\n\nScore, and in brackets the rank in the case."
+    found = table(rows, headers)
+    return f"{found}\n\nScore, and in brackets the rank in the case."
 
 
 def _cell(outcome: dict[str, Any]) -> str:
@@ -80,9 +78,9 @@ def _protocols(document: dict[str, Any]) -> list[str]:
             ],
         )
     headers = ["protocol", "better", "images", "passes", "settings"]
-    table = tabulate(list(rows.values()), headers, "github", disable_numparse=True)
+    found = table(list(rows.values()), headers)
     note = "Passes: of the model, an image and method, what methods share aside; a backward pass "
-    return ["## Protocols", table, note + "counts as two forward ones."] if rows else []
+    return ["## Protocols", found, note + "counts as two forward ones."] if rows else []
 
 
 def _tuned(document: dict[str, Any]) -> list[str]:
@@ -103,8 +101,8 @@ def _tuned(document: dict[str, Any]) -> list[str]:
     names = next(case["tuning"]["similarity"] for case in document["cases"] if case["tuning"])
     difference = [f"difference: {name.replace('_', ' ')}" for name in names]
     headers = ["model", "deleted cell", "accuracy", "with the worst cell deleted", *difference]
-    table = tabulate(rows, headers, "github", disable_numparse=True)
-    return ["## Fine-tuned models", table]
+    found = table(rows, headers)
+    return ["## Fine-tuned models", found]
 
 
 def _change(figure: dict[str, float]) -> str:

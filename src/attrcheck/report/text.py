@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+
+def table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
+    """A Markdown table of what is text already."""
+    return str(tabulate(rows, headers, "github", disable_numparse=True))
+
 
 def shorten(text: str, most: int = 30) -> str:
     """Text of at most so many characters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -17,29 +18,39 @@ from attrcheck.seeds import derive
 
 
 def lessons(retrial: Retrial, count: int) -> Lessons:
-    """The first images of the training split, and the maps of the method on trial.
-
-    Every network starts from the same weights, whatever the method: only what it sees differs.
-    """
-    setup, seed = retrial.setup, retrial.seed
-    learnt = of_training(setup, count)
+    """The first images of the training split, and the maps of the method on trial."""
+    learnt = of_training(retrial.setup, count)
     again = replace(retrial, setup=learnt)  # counts into the same passes
-    recipe = recipe_for(setup.dataset.name, setup.model)
+    learn = learner(learnt, retrial.seed)
 
-    def build() -> nn.Module:
-        return models.get(setup.model).build(setup.dataset).to(setup.images.device)
-
-    def learn(images: Tensor, epochs: int) -> nn.Module:
-        first = derive(seed, "retraining", setup.pair)
+    def counted(images: Tensor, epochs: int) -> nn.Module:
         retrial.passes += epochs * len(images)
-        return fast(trained(build, images, learnt.labels, replace(recipe, epochs=epochs), first))
+        return learn(images, epochs)
 
     return Lessons(
         images=learnt.images,
-        seeds=learnt.seeds(slice(None), seed, "ties"),
+        seeds=learnt.seeds(slice(None), retrial.seed, "ties"),
         maps=torch.cat([again.on(part)(learnt.images[part]) for part in learnt.slices()]),
-        learn=learn,
+        learn=counted,
     )
+
+
+def learner(learnt: Setup, seed: int) -> Callable[[Tensor, int], nn.Module]:
+    """Trains the architecture of a pair anew, on images in the place of its own.
+
+    Every network starts from the same weights: only what it sees makes the difference.
+    """
+    recipe = recipe_for(learnt.dataset.name, learnt.model)
+    device = learnt.images.device
+
+    def build() -> nn.Module:
+        return models.get(learnt.model).build(learnt.dataset).to(device)
+
+    def learn(images: Tensor, epochs: int) -> nn.Module:
+        first = derive(seed, "retraining", learnt.pair)
+        return fast(trained(build, images, learnt.labels, replace(recipe, epochs=epochs), first))
+
+    return learn
 
 
 def of_training(setup: Setup, count: int) -> Setup:

@@ -1,10 +1,11 @@
 """The linear imputation: a missing pixel is the weighted mean of its eight neighbours.
 
 All images and channels are solved at once by conjugate gradients, each with step lengths of its
-own, and a multigrid cycle is the preconditioner. A cycle comes close to the solution by itself, so
-the guess that it makes from the residual tells the error before a step. An image is stopped after
-the step whose guess is within the tolerance: with 1,197 masks of all sorts and eleven tolerances,
-the error was then at most 3/4 of the tolerance, and a sixtieth in the median.
+own, from means of kept neighbours, and a multigrid cycle is the preconditioner. A cycle comes close
+to the solution by itself, so the guess that it makes from the residual tells the error before a
+step. An image is stopped after the step whose guess is within the tolerance: with masks of all
+sorts, 123 for each of four sizes and tolerances, the error was then at most 3/5 of the tolerance,
+and a thirtieth in the median.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ def _solve(images: Tensor, keep: Tensor, tolerance: float) -> Tensor:
     known = (images - mean).mul_(kept)
     spread = (known.square().sum((2, 3), keepdim=True) / count).sqrt()
     spread = spread.where(spread > 0, 1)
-    level = hierarchy(kept, images.shape[1])
+    level, local = hierarchy(kept, images.shape[1])
     # A channel that is not finite is lost with its mean, and must not spread to others.
     x = level.frame.flat(known.div_(spread).nan_to_num_(0, 0, 0))
+    level.stencil(x)()
+    x.addcmul_(level.sums, local)
     _descend(level, x, tolerance)
     return (level.frame.picture(x) * spread).add_(mean)
 
 
 def _descend(level: Level, x: Tensor, tolerance: float) -> None:
-    """Conjugate gradients, in place, from missing pixels that are zero."""
+    """Conjugate gradients, in place, from any missing pixels."""
     level.stencil(x)()
-    level.residual.copy_(level.sums)
+    torch.addcmul(level.sums, level.diagonal, x, value=-1, out=level.residual)
     nothing = torch.finfo(x.dtype).eps ** 3
     direction = torch.zeros_like(x)
     apply = level.stencil(direction)

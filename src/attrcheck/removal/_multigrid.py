@@ -183,8 +183,11 @@ def _coarser(kept: Tensor, area: Tensor, channels: int) -> Level | Coarsest:
     return Level(torch.ones_like(area), diagonal, kept, area, channels)
 
 
-def hierarchy(kept: Tensor, channels: int) -> Level:
-    """The finest level for kept pixels [N, 1, height, width], 1 or 0, with all that is below it."""
+def hierarchy(kept: Tensor, channels: int) -> tuple[Level, Tensor]:
+    """The finest level for kept pixels [N, 1, height, width], 1 or 0, with all that is below it.
+
+    And, flat, what K x times makes means of kept neighbours: zero where a pixel is kept.
+    """
     frame = Frame(*kept.shape[-2:])
     flat = frame.flat(kept)
     near = torch.zeros_like(flat)
@@ -192,4 +195,5 @@ def hierarchy(kept: Tensor, channels: int) -> Level:
     area = kept.new_ones(1, 1, *kept.shape[-2:])
     # Near a kept pixel is nearly kept: ties this smooth save up to a fifth of the cycles.
     share = frame.picture(near) / 16
-    return Level(1 - kept, _weights(area), share, area, channels)
+    level = Level(1 - kept, _weights(area), share, area, channels)
+    return level, frame.flat(1 - kept) / near.clamp(min=1)

@@ -10,10 +10,6 @@ from attrcheck.methods._rise import MASKS, rise_maps
 
 @method(
     "rise_uniform",
-    known_failures={
-        "ground_truth": "noise in the place of what is removed blurs it: .24 on shapes-bagnet, "
-        "where brightness has .25, and rise itself .32"
-    },
     family="perturbation",
     passes=(MASKS, 0),
     reference="Petsiuk et al. 2018",

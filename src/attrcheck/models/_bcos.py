@@ -17,19 +17,20 @@ TINY = 1e-6
 class Encode(nn.Module):
     """Undoes the normalisation and appends the inverse: [p, 1 - p], so that dark pixels count."""
 
-    mean: Tensor
-    std: Tensor
+    scale: Tensor
+    shift: Tensor
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         super().__init__()
+        scale = torch.tensor([*std, *(-each for each in std)])
+        shift = torch.tensor([*mean, *(1 - each for each in mean)])
         # No part of the weights: they belong to the dataset.
-        self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1), persistent=False)
-        self.register_buffer("std", torch.tensor(std).view(-1, 1, 1), persistent=False)
+        self.register_buffer("scale", scale.view(-1, 1, 1), persistent=False)
+        self.register_buffer("shift", shift.view(-1, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Twice as many channels."""
-        pixels = x * self.std + self.mean
-        return torch.cat([pixels, 1 - pixels], 1)
+        return x.repeat(1, 2, 1, 1) * self.scale + self.shift
 
 
 class BcosConv2d(nn.Conv2d):

@@ -17,10 +17,14 @@ from torch import Tensor, nn
 
 from attrcheck.models._fast import fast
 from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols._quantus import BY_PIXEL, _library
 
-STEPS = 9
+STEPS = 8
 TWINS: dict[str, tuple[str, dict[str, Any]]] = {
-    "PixelFlipping": ("morf", {"features_in_step": 224 * 224 // STEPS, "return_auc": True}),
+    "PixelFlipping": (
+        "morf",
+        {"features_in_step": 224 * 224 // STEPS, "return_auc_per_sample": True},
+    ),
     "RegionPerturbation": ("morf", {"patch_size": 28, "regions_evaluation": STEPS}),
     "ROAD": ("road_morf", {"percentages": [10, 20, 30, 40, 50, 70, 90]}),
 }
@@ -30,9 +34,9 @@ TWINS: dict[str, tuple[str, dict[str, Any]]] = {
 def quantus_ratio(
     name: str, settings: dict[str, Any], network: nn.Module, images: Tensor, maps: Tensor
 ) -> float:
-    import quantus
-
-    metric = getattr(quantus, name)(
+    if name in BY_PIXEL:  # as it is, it fails on colour images
+        settings = {**settings, "perturb_func": BY_PIXEL[name]}
+    metric = getattr(_library(), name)(
         disable_warnings=True, display_progressbar=False, abs=False, normalise=False, **settings
     )
     labels = torch.arange(len(images))

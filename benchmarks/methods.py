@@ -31,7 +31,7 @@ from attrcheck.methods import Method
 from attrcheck.methods import method as methods
 
 PAIRS = (("digits", "resnet"), ("shapes", "vgg"))
-IMAGES = 64
+IMAGES = 16
 GOAL = 1.25
 MOST_PASSES = 3200
 """In one turn: what needs more of them for so many images gets fewer."""

@@ -8,7 +8,12 @@ from attrcheck.checks._stability import alike
 from attrcheck.lab import Lab, copy_with, has_setting, scores
 
 
-@check("measured_output", over="cases", fits=lambda protocol: has_setting(protocol, "measure"))
+@check(
+    "measured_output",
+    over="cases",
+    fits=lambda protocol: has_setting(protocol, "measure"),
+    known_failures={"ids_updated": "ten images: one embedded case of 16 fails, with .59"},
+)
 def measured_output(lab: Lab, case: Case) -> Verdict:
     """Measuring logits ranks the methods as measuring probabilities does; no pass of the model."""
     bench = lab.bench(case)

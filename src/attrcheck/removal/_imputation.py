@@ -30,6 +30,8 @@ def impute(images: Tensor, keep: Tensor, tolerance: float) -> Tensor:
         images = images.float()
     on_cpu = images.device.type == "cpu"
     count = max(1, CHUNK // images.shape[1:].numel() if on_cpu else len(images))
+    if len(images) <= count:
+        return _solve(images, keep[:, None], tolerance)
     chunks = zip(torch.split(images, count), torch.split(keep[:, None], count), strict=True)
     return torch.cat([_solve(*chunk, tolerance) for chunk in chunks])
 
@@ -48,7 +50,7 @@ def _solve(images: Tensor, keep: Tensor, tolerance: float) -> Tensor:
     level.stencil(x)()
     x.addcmul_(level.sums, local)
     _descend(level, x, tolerance)
-    return (level.frame.picture(x) * spread).add_(mean)
+    return torch.addcmul(mean, level.frame.picture(x), spread)
 
 
 def _descend(level: Level, x: Tensor, tolerance: float) -> None:

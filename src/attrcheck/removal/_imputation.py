@@ -30,8 +30,6 @@ def impute(images: Tensor, keep: Tensor, tolerance: float) -> Tensor:
         images = images.float()
     on_cpu = images.device.type == "cpu"
     count = max(1, CHUNK // images.shape[1:].numel() if on_cpu else len(images))
-    if len(images) <= count:
-        return _solve(images, keep[:, None], tolerance)
     chunks = zip(torch.split(images, count), torch.split(keep[:, None], count), strict=True)
     return torch.cat([_solve(*chunk, tolerance) for chunk in chunks])
 

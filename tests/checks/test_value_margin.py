@@ -14,16 +14,22 @@ PUBLISHED = {
 
 
 def test_the_margin_is_that_of_the_nearest_two():
-    found = verdict(PUBLISHED)
+    found = verdict(PUBLISHED, 100)
     assert found.passed
     assert found.figures["margin"] == pytest.approx(0.183 / 0.019)
     assert found.figures["completeness"] == 0.503
 
 
 def test_groups_that_overlap_within_their_errors_are_not_apart():
-    found = verdict(PUBLISHED | {"road_morf": (0.1, 0.03)})
+    found = verdict(PUBLISHED | {"road_morf": (0.1, 0.03)}, 100)
     assert found.passed is False
     assert found.reason == "by values at least 0.143, by order at most 0.160"
+
+
+def test_a_few_images_give_no_verdict():
+    found = verdict(PUBLISHED, 24)
+    assert (found.passed, found.reason) == (None, "24 images are too few to tell them apart")
+    assert found.figures["margin"] > 9
 
 
 def test_sensitivities_are_those_of_the_other_check(lab_of, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrcheck.checking import Subject, kept
 from attrcheck.checks import Verdict, check
 from attrcheck.checks import check as checks
+from attrcheck.checks.value_sensitivity import ENOUGH, IMAGES
 from attrcheck.lab import Lab
 
 BY_VALUE = ("completeness", "soundness")
@@ -21,7 +22,7 @@ def value_margin(lab: Lab) -> Verdict:
     the others: published, .183 over .019, almost ten.
     """
     found = {name: sensitivity(lab, name) for name in (*BY_VALUE, *BY_ORDER)}
-    return verdict(found)
+    return verdict(found, IMAGES[lab.settings.profile])
 
 
 def sensitivity(lab: Lab, protocol: str) -> tuple[float, float]:
@@ -31,11 +32,13 @@ def sensitivity(lab: Lab, protocol: str) -> tuple[float, float]:
     return figures["hausdorff"], figures["error"]
 
 
-def verdict(found: dict[str, tuple[float, float]]) -> Verdict:
-    """Whether the two groups are apart."""
+def verdict(found: dict[str, tuple[float, float]], images: int) -> Verdict:
+    """Whether the two groups are apart; chance alone moves the curves of a few images."""
     lowest = min(found[name][0] - ERRORS * found[name][1] for name in BY_VALUE)
     highest = max(found[name][0] + ERRORS * found[name][1] for name in BY_ORDER)
     least, most = min(found[n][0] for n in BY_VALUE), max(found[n][0] for n in BY_ORDER)
     figures = {"margin": least / most, **{name: each for name, (each, _) in found.items()}}
+    if images < ENOUGH:
+        return Verdict(None, figures, f"{images} images are too few to tell them apart")
     reason = f"by values at least {lowest:.3f}, by order at most {highest:.3f}"
     return Verdict(lowest > highest, figures, "" if lowest > highest else reason)

@@ -59,7 +59,7 @@ def evaluate(protocol: Protocol, judge: Fast, images: Tensor, labels: Tensor, ma
     uniform_draws.cache_clear()
     seeds = tuple(range(len(images)))
     batch = Batch(images, labels, seeds, outcome(judge, images, labels))
-    shared = protocol.shared.observe(judge, batch) if protocol.shared else {}
+    shared = protocol.observe_shared(judge, batch)
     protocol.reduce(protocol.observe(judge, batch, maps, shared))
 
 

@@ -105,3 +105,14 @@ def share_by_sign(matrix, bias, x, relevance):
         if total:
             shared += wanted / total * amount
     return shared
+
+
+def change(model, images):
+    """f(x) - f(0), for all classes."""
+    with torch.no_grad():
+        return model(images) - model(torch.zeros_like(images[:1]))
+
+
+def of(rows, targets):
+    """Each row at its target."""
+    return rows.gather(1, targets[:, None])[:, 0]

@@ -27,7 +27,7 @@ def batch_of(images, labels, model, seeds=None, **more):
 
 def rows_of(protocol, model, batch, maps):
     """What a protocol observes, what needs no map included."""
-    shared = protocol.shared.observe(model, batch) if protocol.shared else {}
+    shared = protocol.observe_shared(model, batch)
     return protocol.observe(model, batch, maps, shared)
 
 

@@ -21,7 +21,7 @@ from attrcheck.memory import limited_to
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
 from attrcheck.models._fast import Fast
-from attrcheck.outcomes import outcome
+from attrcheck.outcomes import joined, outcome
 from attrcheck.protocols import Protocol, Rows
 from attrcheck.protocols import protocol as protocols
 from attrcheck.resampling import interval, replicate, resample
@@ -251,5 +251,4 @@ def _passes(model: nn.Module) -> int:
 
 def _each(setup: Setup, images: int | None, observe: Callable[[slice], Rows]) -> Entry:
     """Rows of every batch of the first `images`, or of all, joined."""
-    parts = [observe(part) for part in setup.slices(images)]
-    return Entry({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return Entry(joined([observe(part) for part in setup.slices(images)]))

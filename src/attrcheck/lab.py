@@ -59,6 +59,12 @@ class Lab:
             judge = copy_with(judge, most_images=most)
         return Bench(case, replace(settings, images_given=False), self.store, judge, alter)
 
+    def rankings(self, case: Case, other: Bench) -> tuple[Scores, Scores]:
+        """The case's own scores, on no more images than the other bench has, and the other's."""
+        own = self.bench(case)
+        mine = scores(own.protocol, first(own.rows(), other.images))
+        return mine, scores(other.protocol, other.rows())
+
     def setup(self, dataset: str, model: str) -> Setup:
         """A dataset x model of the run."""
         return load(dataset, model, self.settings.images, self.settings.device)

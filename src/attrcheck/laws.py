@@ -57,9 +57,8 @@ def law_rows_are_those_of_the_images(protocol: Protocol, scene: Scene) -> None:
         assert isinstance(row, np.ndarray), f"row {name!r} is no numpy array"
         shape = list(row.shape)
         assert shape[:1] == [scene.count], f"row {name!r} of {scene.count} images has shape {shape}"
-    if protocol.shared:
-        for name, row in scene.shared(protocol, scene.batch()).items():
-            assert row.shape[:1] == (scene.count,), f"shared row {name!r} has shape {row.shape}"
+    for name, row in protocol.observe_shared(scene.model, scene.batch()).items():
+        assert row.shape[:1] == (scene.count,), f"shared row {name!r} has shape {row.shape}"
 
 
 def law_rows_depend_on_no_other_image(protocol: Protocol, scene: Scene) -> None:
@@ -89,7 +88,7 @@ def law_observing_again_gives_the_same_rows(protocol: Protocol, scene: Scene) ->
 def law_observing_changes_nothing(protocol: Protocol, scene: Scene) -> None:
     """The model, the images, the labels, the maps and what is shared are left as they were."""
     batch, maps = scene.batch(), scene.chosen.clone()
-    shared = scene.shared(protocol, batch)
+    shared = protocol.observe_shared(scene.model, batch)
     tensors = {"images": batch.images, "labels": batch.labels, "masks": scene.masks, "maps": maps}
     before = {name: tensor.clone() for name, tensor in tensors.items()}
     known = {**batch.intact, **{f"shared {name}": row for name, row in shared.items()}}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,3 +21,8 @@ def outcome(model: nn.Module, images: Tensor, labels: Tensor) -> Rows:
             "probability": logits.softmax(1).gather(1, at_label)[:, 0].cpu().numpy(),
             "logit": logits.gather(1, at_label)[:, 0].cpu().numpy(),
         }
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of one batch after another."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

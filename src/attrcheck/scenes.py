@@ -102,7 +102,8 @@ class Scene:
 
         batch = self.batch(chosen, attribute)
         maps = attribute(batch.images) if truth else bend(self.chosen[chosen])
-        return protocol.observe(self.judge(protocol), batch, maps, self.shared(protocol, batch))
+        shared = protocol.observe_shared(self.model, batch)
+        return protocol.observe(self.judge(protocol), batch, maps, shared)
 
     def batch(
         self,
@@ -128,10 +129,6 @@ class Scene:
         seeds = tuple(range(self.count))
         maps = self.contributions(self.images)
         return protocol.retrain(Lessons(self.images, seeds, maps, lambda *given: self.model))
-
-    def shared(self, protocol: Protocol, batch: Batch) -> Rows:
-        """What the protocol sees without a map."""
-        return protocol.shared.observe(self.model, batch) if protocol.shared else {}
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Random numbers of its own for every purpose."""

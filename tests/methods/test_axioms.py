@@ -12,7 +12,14 @@ from attrcheck.guard import Snapshot
 from attrcheck.methods import method
 from attrcheck.models._prepare import NotTraceable, prepare
 from tests import reference_methods as reference
-from tests.reference_methods import FAMILIES, plain_gradient, smooth_images, without_biases
+from tests.reference_methods import (
+    FAMILIES,
+    change,
+    of,
+    plain_gradient,
+    smooth_images,
+    without_biases,
+)
 
 METHODS = [
     *("saliency", "input_x_gradient", "integrated_gradients", "guided_backprop"),
@@ -31,16 +38,6 @@ def subject(family, weights="random"):
         network, images = reference.random_family(family), smooth_images(COUNT)
     model = prepare(network)
     return model, images, change(model, images).abs().argmax(1)
-
-
-def change(model, images):
-    """f(x) - f(0), for all classes."""
-    with torch.no_grad():
-        return model(images) - model(torch.zeros_like(images[:1]))
-
-
-def of(rows, targets):
-    return rows.gather(1, targets[:, None])[:, 0]
 
 
 def attribute(name, model, images, targets):

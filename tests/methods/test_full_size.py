@@ -28,7 +28,7 @@ from attrcheck.methods import (
 )
 from attrcheck.models._prepare import prepare
 from tests import reference_methods as reference
-from tests.reference_methods import plain_gradient, smooth_images, without_biases
+from tests.reference_methods import change, of, plain_gradient, smooth_images, without_biases
 
 pytestmark = pytest.mark.slow
 
@@ -71,16 +71,6 @@ def subject(name):
     model = prepare(reference.enliven(build(name), side))
     images = smooth_images(COUNT, side)
     return model, images, change(model, images).abs().argmax(1)
-
-
-def change(model, images):
-    """f(x) - f(0), for all classes."""
-    with torch.no_grad():
-        return model(images) - model(torch.zeros_like(images[:1]))
-
-
-def of(rows, targets):
-    return rows.gather(1, targets[:, None])[:, 0]
 
 
 def error(found, wanted):

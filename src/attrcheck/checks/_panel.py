@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +12,7 @@ from attrcheck.bench import Bench, find
 from attrcheck.cases import Case
 from attrcheck.lab import Lab
 from attrcheck.loading import Setup, load
-from attrcheck.outcomes import outcome
+from attrcheck.outcomes import joined, outcome
 from attrcheck.protocols import Batch, Protocol, Rows
 from attrcheck.protocols._values import normalised
 
@@ -30,9 +29,9 @@ class Panel:
         """The rows of maps [N, H, W], one for each image chosen."""
         found = []
         for part, batch in self._batches:
-            shared = protocol.shared.observe(self.setup.judge, batch) if protocol.shared else {}
+            shared = protocol.observe_shared(self.setup.judge, batch)
             found.append(protocol.observe(self.setup.judge, batch, maps[part], shared))
-        return {name: np.concatenate([rows[name] for rows in found]) for name in found[0]}
+        return joined(found)
 
     @cached_property
     def _batches(self) -> list[tuple[slice, Batch]]:

@@ -12,7 +12,7 @@ from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
 from attrcheck.fingerprint import digest
-from attrcheck.lab import Lab, first, is_quick, scores
+from attrcheck.lab import Lab, is_quick
 from attrcheck.loading import Setup
 
 
@@ -28,11 +28,9 @@ def attributed_output(lab: Lab, case: Case) -> Verdict:
 
     What is measured stays what it was. Methods that do not apply to a softmax are left out.
     """
-    own = lab.bench(case)
     other = lab.few(case, alter=softened)
-    one = scores(own.protocol, first(own.rows(), other.images))
     reason = "when methods explain the softmax instead of the logit"
-    return alike(reason, rank_correlation=(one, scores(own.protocol, other.rows())))
+    return alike(reason, rank_correlation=lab.rankings(case, other))
 
 
 @functools.lru_cache(maxsize=2)

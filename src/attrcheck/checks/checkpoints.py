@@ -9,7 +9,7 @@ from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
 from attrcheck.fingerprint import digest
-from attrcheck.lab import Lab, first, scores
+from attrcheck.lab import Lab
 from attrcheck.loading import Setup
 from attrcheck.models import model as models
 from attrcheck.models._fast import fast
@@ -34,12 +34,10 @@ def checkpoints(lab: Lab, case: Case) -> Verdict:
     """
     if not models.get(case.model).embedded:
         return Verdict(None, {}, "the model has no checkpoints on record")
-    own = lab.bench(case)
     rankings = {}
     for percent in CHECKPOINTS[:-1]:
         other = lab.few(case, alter=functools.partial(turned_back, percent=percent))
-        one = scores(own.protocol, first(own.rows(), other.images))
-        rankings[f"at_{percent}"] = (one, scores(own.protocol, other.rows()))
+        rankings[f"at_{percent}"] = lab.rankings(case, other)
     return alike("earlier in training", **rankings)
 
 

@@ -13,6 +13,7 @@ from attrcheck.loading import Setup, load
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
 from attrcheck.models import model as models
+from attrcheck.outcomes import joined
 from attrcheck.protocols import Rows
 from attrcheck.protocols import protocol as protocols
 
@@ -68,11 +69,7 @@ def found(method: Method, setup: Setup) -> dict[str, float]:
             rows[name].append(judge.observe(setup.judge, batch, maps.to(batch.images.device), {}))
     if change := before.change(setup.network):
         raise MethodError(f"method {method.name!r} on {setup.pair} {change}")
-    return {name: judge.reduce(_joined(rows[name])).score for name, judge in judges.items()}
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: judge.reduce(joined(rows[name])).score for name, judge in judges.items()}
 
 
 def mean(figures: dict[str, float]) -> float:

@@ -81,7 +81,7 @@ def fitted(protocol: Protocol) -> Protocol:
 def reductions(protocol: Protocol, model: nn.Module, trial: Trial) -> dict[str, Reduction]:
     """What the protocol makes of the exact map and of its copies, as of competitors."""
     batch = trial.batch(model)
-    shared = protocol.shared.observe(model, batch) if protocol.shared else {}
+    shared = protocol.observe_shared(model, batch)
     rows = {}
     for name, change in trial.changes.items():
         own = replace(batch, attribute=partial(spoilt, trial, change))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, first, has_setting, scores
+from attrcheck.lab import Lab, copy_with, has_setting
 from attrcheck.protocols import Protocol
 
 GRIDS = (2, 4, 8)
@@ -33,8 +33,7 @@ def other_grid(lab: Lab, case: Case) -> Verdict:
         divides = not any(side % grid for side in sides)
         if divides and grid != own.protocol.grid:  # type: ignore[attr-defined]
             other = lab.few(case, copy_with(own.protocol, grid=grid))
-            one = scores(own.protocol, first(own.rows(), other.images))
-            rankings[f"grid_{grid}"] = (one, scores(other.protocol, other.rows()))
+            rankings[f"grid_{grid}"] = lab.rankings(case, other)
     if not rankings:
         return Verdict(None, {}, f"no other grid divides images of {' x '.join(map(str, sides))}")
     return alike("on another grid", **rankings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, first, has_setting, scores
+from attrcheck.lab import Lab, copy_with, has_setting
 from attrcheck.protocols import Protocol
 
 OTHERS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean",)}
@@ -38,10 +38,9 @@ MATTERS = "what removed pixels become matters: mean rank correlation over the sa
 )
 def other_removal(lab: Lab, case: Case) -> Verdict:
     """Another way to take pixels away ranks the methods the same, on a few images."""
-    own = lab.bench(case)
+    own = lab.bench(case).protocol
     rankings = {}
-    for name in OTHERS.get(own.protocol.removal, ("mean",)):  # type: ignore[attr-defined]
-        other = lab.few(case, copy_with(own.protocol, removal=name))
-        one = scores(own.protocol, first(own.rows(), other.images))
-        rankings[name] = (one, scores(other.protocol, other.rows()))
+    for name in OTHERS.get(own.removal, ("mean",)):  # type: ignore[attr-defined]
+        other = lab.few(case, copy_with(own, removal=name))
+        rankings[name] = lab.rankings(case, other)
     return alike("when removed pixels become something else", **rankings)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from attrcheck.cases import Case
 from attrcheck.checks import Verdict, check
 from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, first, is_quick, scores
+from attrcheck.lab import Lab, is_quick
 
 
 @check("seed", over="cases", fits=is_quick, sampled=True)
 def seed(lab: Lab, case: Case) -> Verdict:
     """Another seed, of methods, ties and noise, ranks the methods the same on a few images."""
-    own = lab.bench(case)
     other = lab.few(case, seed=lab.settings.seed + 1)
-    one = scores(own.protocol, first(own.rows(), other.images))
-    return alike("under another seed", rank_correlation=(one, scores(own.protocol, other.rows())))
+    return alike("under another seed", rank_correlation=lab.rankings(case, other))

@@ -131,6 +131,10 @@ class Protocol(ABC):
         """What all methods share; None: nothing."""
         return None
 
+    def observe_shared(self, model: nn.Module, batch: Batch) -> Rows:
+        """The shared rows of a batch, where nobody keeps them."""
+        return self.shared.observe(model, batch) if self.shared else {}
+
     @property
     def observation(self) -> str:
         """The name of what is observed; protocols of one class and one name share their rows."""
@@ -143,7 +147,7 @@ class Protocol(ABC):
 
     def retrain(self, lessons: Lessons) -> nn.Module:
         """What `observe` gets in the place of the model, made for the method; if `lessons`."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} takes lessons, but does not say how to retrain")
 
     @abstractmethod
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:

@@ -35,8 +35,8 @@ IMAGES = 16
 GOAL = 1.25
 MOST_PASSES = 3200
 """In one turn: what needs more of them for so many images gets fewer."""
-TURNS, SECONDS = 15, 5.0
-"""Of a method: at most so many turns, and no new one after so many seconds."""
+FEWEST, TURNS, SECONDS = 5, 15, 5.0
+"""Of a method: turns at least and at most, and none beyond the fewest after so many seconds."""
 BLOCK = 0.5
 """Seconds of bare passes in one turn, at most."""
 
@@ -87,7 +87,7 @@ def measure(method: Method, setup: Setup) -> tuple[float, float]:
     block = min(BLOCK, seconds(lambda: attribute(method, setup, count)))
     turns: list[tuple[float, float, float]] = []
     start = time.process_time()
-    while len(turns) < 2 or (len(turns) < TURNS and time.process_time() - start < SECONDS):
+    while len(turns) < FEWEST or (len(turns) < TURNS and time.process_time() - start < SECONDS):
         alone = seconds_each(lambda: forward(setup), block)
         both = seconds_each(lambda: backward(setup), block)
         turns.append((alone, both, seconds(lambda: attribute(method, setup, count))))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.methods import _affine, _lrp, _rules, deeplift, lrp
+from attrcheck.methods import _affine, _lrp, _rules, deeplift, lrp, lrp_epsilon
 from attrcheck.methods._multipliers import Tape
 from attrcheck.models._graph import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
 from attrcheck.models._prepare import prepare
@@ -243,7 +243,7 @@ def test_rules_change_derivatives_only():
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 4, 3), nn.SiLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2)]
     model, images = prepare(nn.Sequential(*layers)), smooth_images(2, 8)
-    for table in (_rules.GUIDED, _rules.DECONVOLVED, _lrp.EPSILON_PLUS, _lrp.EPSILON_ONLY):
+    for table in (_rules.GUIDED, _rules.DECONVOLVED, _lrp.EPSILON_PLUS, lrp_epsilon.RULES):
         assert torch.allclose(_rules.ruled(model, table)(images), model(images), atol=1e-6)
 
 

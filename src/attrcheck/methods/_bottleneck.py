@@ -94,7 +94,7 @@ def fitted_gate(
         total = torch.zeros_like(like)
         for _ in range(samples):
             noise = torch.stack([torch.randn(like.shape[1:], generator=draw) for draw in draws])
-            total += slope(noise.to(like), gate.detach()) / samples
+            total.add_(slope(noise.to(like), gate.detach()), alpha=1 / samples)
         (mask.grad,) = torch.autograd.grad([cost, gate], mask, [torch.ones_like(cost), total])
         optimiser.step()
     with torch.no_grad():

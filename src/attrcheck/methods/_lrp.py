@@ -150,26 +150,12 @@ def epsilon(module: nn.Module, x: Tensor) -> tuple[Tensor, Share]:
     """
     value, back = run(module, x)
     y = value.detach()
-    return value, lambda relevance: (back(_over(relevance, y)).mul_(x),)
+    return value, lambda relevance: (back(relevance / stable(y)).mul_(x),)
 
 
-@sharing
-def epsilon_add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
-    """As `epsilon`, with weights of one."""
-    value = module(a, b)
-    y = value.detach()
-
-    def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
-        each = _over(relevance, y)
-        return a * each, b * each
-
-    return value, share
-
-
-def _over(relevance: Tensor, y: Tensor) -> Tensor:
-    """R / (y +- epsilon), the sign being y's."""
-    stable = torch.copysign(y.new_full((), EPSILON), y).add_(y)
-    return torch.div(relevance, stable, out=stable)
+def stable(y: Tensor) -> Tensor:
+    """y +- epsilon, the sign being y's: what may be divided by."""
+    return torch.copysign(y.new_full((), EPSILON), y).add_(y)
 
 
 @sharing
@@ -184,20 +170,22 @@ def multiply(module: Multiply, a: Tensor, b: Tensor) -> Tensor:
     The gate is the sigmoid's output, else the operand that is spread over the other.
     """
     y = module(a, b)
-    operands = [a, b]
-    if module.gate is None:
-        size = max(a.numel(), b.numel())
-        signals = [t.expand_as(y) for t in operands if t.numel() == size]
-    else:
-        signals = [operands[1 - module.gate].expand_as(y)]
-    return valued(torch.stack(signals).mean(0), y)
+    return valued(torch.stack([t.expand_as(y) for t in signals(module, a, b)]).mean(0), y)
+
+
+def signals(module: Multiply, a: Tensor, b: Tensor) -> list[Tensor]:
+    """The operands of a product that are no gate."""
+    if module.gate is not None:
+        return [(a, b)[1 - module.gate]]
+    size = max(a.numel(), b.numel())
+    return [t for t in (a, b) if t.numel() == size]
 
 
 def scale(call: Callable[..., Any], *args: Any) -> Any:
     """A number or a parameter that is added or multiplied has no relevance."""
     value = call(*args)
-    signals = [t for t in args if isinstance(t, Tensor) and t.requires_grad]
-    return valued(signals[0].expand_as(value), value) if signals else value
+    known = [t for t in args if isinstance(t, Tensor) and t.requires_grad]
+    return valued(known[0].expand_as(value), value) if known else value
 
 
 PASSED = {*ACTIVATIONS, *NORMS} - {*GATES, nn.Softplus}
@@ -211,12 +199,6 @@ EPSILON_PLUS: dict[type[nn.Module], Rule] = {
     Multiply: multiply,
 }
 EPSILON_GAMMA: dict[type[nn.Module], Rule] = {**EPSILON_PLUS, nn.Conv2d: gamma}
-EPSILON_ONLY: dict[type[nn.Module], Rule] = {
-    **EPSILON_PLUS,
-    **dict.fromkeys((*AVERAGES, *NORMS, nn.Conv2d), epsilon),
-    Add: epsilon_add,
-}
-"""On a ReLU network this is input x gradient, but for epsilon."""
 
 
 def applies(model: nn.Module) -> str | None:

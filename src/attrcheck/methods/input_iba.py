@@ -56,13 +56,13 @@ def input_gates(
         draws = [torch.Generator().manual_seed(seeds[row]) for row in rows.tolist()]
         inputs, labels = images[rows], targets[rows]
         gate, normal = halved.bottleneck(inputs, labels, draws, steps, samples)
-        wanted = gate * normal
+        wanted = halved.mean + halved.std * gate * normal
 
         def mismatch(noise: Tensor, at: Tensor) -> Tensor:
             with torch.enable_grad():
                 leaf = at.requires_grad_()
                 features = halved.head(noise.lerp(inputs, leaf))
-                apart = ((features - halved.mean) / halved.std - wanted).square()
+                apart = ((features - wanted) / halved.std).square()
                 loss = apart.flatten(1).mean(1).sum()
             return torch.autograd.grad(loss, leaf)[0]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from attrcheck.draws import shuffles
 from attrcheck.fingerprint import digest
@@ -68,3 +70,11 @@ def least(ranks: Tensor, count: int) -> Tensor:
 def most(ranks: Tensor, count: int) -> Tensor:
     """Where the `count` most relevant pixels are."""
     return ranks >= int(np.prod(ranks.shape[1:])) - count
+
+
+def sums_from(values: Tensor, ranks: Tensor, counts: Sequence[int]) -> Tensor:
+    """Sums [N, counts] of the values of all pixels but the `count` least relevant."""
+    rising = torch.empty_like(values.flatten(1))
+    rising.scatter_(1, ranks.flatten(1).long(), values.flatten(1))
+    sums = pad(rising.flip(1).cumsum(1), (1, 0))
+    return sums[:, [rising.shape[1] - count for count in counts]]

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.fingerprint import digest
 from attrcheck.outcomes import outcome
 from attrcheck.protocols import Batch, Protocol, Reduction, Rows, protocol
-from attrcheck.protocols._order import least, pixel_counts, ranks_of
+from attrcheck.protocols._order import least, pixel_counts, ranks_of, sums_from
 from attrcheck.protocols._values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 
@@ -68,13 +67,10 @@ class Soundness(Protocol):
         values = normalised(maps, self.normalisation)
         ranks = ranks_of(values.nan_to_num(), batch.seeds)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
-        steps: list[Rows] = []
-        for count in pixel_counts(ranks[0].numel(), self.percent, 100):
-            keep = ~least(ranks, count)
-            included = torch.where(keep, values, 0.0).sum((1, 2))
-            found = outcome(model, remove(keep), batch.labels)
-            steps.append({**found, "included": included.cpu().numpy()})
+        counts = pixel_counts(ranks[0].numel(), self.percent, 100)
+        steps = [outcome(model, remove(~least(ranks, n)), batch.labels) for n in counts]
         rows = {name: np.stack([step[name] for step in steps], axis=1) for name in steps[0]}
+        rows["included"] = sums_from(values, ranks, counts).cpu().numpy()
         return {**rows, "chance": np.full(len(maps), batch.chance)}
 
     def settle(self, competitors: Sequence[Rows]) -> Soundness:

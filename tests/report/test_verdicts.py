@@ -12,6 +12,7 @@ def of_case(check, case, status="passed", reason="", **figures):
         "over": "cases",
         "subject": case,
         "on": "",
+        "known": "",
         "protocol": case.split("-")[2],
         "status": status,
         "reason": reason,

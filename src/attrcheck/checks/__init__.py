@@ -37,9 +37,9 @@ class Check:
     suite: (lab); once
 
     fits: whether a protocol is one to ask. default: whether it runs unasked in any profile but
-    full. sampled: in any profile but full, a few of the embedded models stand for all, unless none
-    of them is among the cases. known_failures: protocols for which it is known to fail, in some
-    case at least, or other subjects, and why. A failure that is not known turns the item red.
+    full. sampled: in any profile but full, one embedded model a dataset stands for all of them.
+    known_failures: protocols for which it is known to fail, in some case at least, or other
+    subjects, and why. A failure that is not known turns the item red.
     """
 
     name: str

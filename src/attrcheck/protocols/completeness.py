@@ -13,7 +13,7 @@ from attrcheck.protocols import Batch, Protocol, Reduction, Rows, protocol
 from attrcheck.protocols._values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 
-IMAGES = {"default": 50}
+IMAGES = {"default": 40}
 """Images a case by profile; all where none is given."""
 
 

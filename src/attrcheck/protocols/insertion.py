@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrcheck.protocols import protocol
 from attrcheck.protocols._ablation import Ablation
 
-IMAGES = {"default": 50}
+IMAGES = {"default": 40}
 """Images a case by profile; all where none is given."""
 
 

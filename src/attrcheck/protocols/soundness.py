@@ -26,7 +26,8 @@ STRIDE = {"smoke": 6, "default": 6}
 
 A step of six per cent of the pixels must lift accuracy by six times as much as one of the paper's.
 With one per cent for steps of any width hardly a step would be false: on digits-resnet and
-shapes-vgg, 16 steps then rank 12 methods by .52 and .61 as 96 steps do, instead of .97 and .85.
+shapes-vgg, 100 images, 16 steps then rank 34 methods by .41 and .40 as 96 steps do, instead of .74
+and .57. Finer steps come closer, 48 of them by .78 and .88, and cost as much more.
 """
 LEVELS = 101
 """Accuracies that the area is taken over."""
@@ -86,9 +87,10 @@ class Soundness(Protocol):
         if not len(defined["included"]):
             return Reduction(np.nan, undefined=missing)
         once = np.ones((1, len(defined["included"])), dtype=np.int64)
-        accuracy, q = (curve[0] for curve in self.curves(defined, once))
-        score = self._mean(accuracy, q, float(defined["chance"][0]))
-        return Reduction(score, (accuracy.tolist(), q.tolist()), undefined=missing)
+        curves = self.curves(defined, once)
+        (score,) = self._means(*curves, float(defined["chance"][0]))
+        accuracy, q = (curve[0].tolist() for curve in curves)
+        return Reduction(float(score), (accuracy, q), undefined=missing)
 
     def resample(self, rows: Rows, counts: NDArray[np.int64]) -> Floats:
         """The score on every resample, from all curves at once."""
@@ -98,10 +100,8 @@ class Soundness(Protocol):
         drawn = counts.any(axis=1)
         if not drawn.any():
             return scores
-        accuracies, qs = self.curves(defined, counts[drawn])
-        chance = float(defined["chance"][0])
-        curves = zip(accuracies, qs, strict=True)
-        scores[drawn] = [self._mean(accuracy, q, chance) for accuracy, q in curves]
+        curves = self.curves(defined, counts[drawn])
+        scores[drawn] = self._means(*curves, float(defined["chance"][0]))
         return scores
 
     def curves(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -133,17 +133,18 @@ class Soundness(Protocol):
     def _start(self, chance: float) -> Fraction:
         return max(self.start, Fraction(chance).limit_denominator(10**6))
 
-    def _mean(self, accuracy: Floats, q: Floats, chance: float) -> float:
-        """The mean of q over accuracies from the start to the level, where there is a q."""
+    def _means(self, accuracy: Floats, q: Floats, chance: float) -> Floats:
+        """The mean of each q over accuracies from the start to the level, where there is a q."""
         start = float(self._start(chance))
-        level = accuracy.max() if self.level is None else self.level
+        level = accuracy.max(axis=1) if self.level is None else np.full(len(q), self.level)
         known = np.isfinite(q)
-        if level <= start or not known.any():
-            return float(np.nan)
-        accuracy, q = accuracy[known], q[known]
-        best = np.maximum.accumulate(accuracy)
-        record = np.diff(best, prepend=-1.0) > 0
-        return float(np.interp(np.linspace(start, level, LEVELS), best[record], q[record]).mean())
+        best = np.maximum.accumulate(np.where(known, accuracy, -1.0), axis=1)
+        record = np.diff(best, axis=1, prepend=-1.0) > 0
+        points = np.linspace(start, level, LEVELS, axis=1)
+        read = np.full(points.shape, np.nan)
+        for b in np.flatnonzero((level > start) & known.any(axis=1)):
+            read[b] = np.interp(points[b], best[b, record[b]], q[b, record[b]])
+        return np.asarray(read.mean(axis=1))
 
 
 def _defined(rows: Rows) -> Rows:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 Results = Sequence[dict[str, Any]]
-"""What checks found: check, over, subject, on, protocol, status, reason and figures."""
+"""What checks found: check, over, subject, on, protocol, known, status, reason and figures."""
 
 STABILITY = ("measured_output", "attributed_output", "seed", "half_images")
 CHANGES = ("other_removal", "other_grid", "checkpoints")

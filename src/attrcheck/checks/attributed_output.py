@@ -21,7 +21,7 @@ from attrcheck.loading import Setup
     over="cases",
     fits=is_quick,
     sampled=True,
-    known_failures={"soundness": "10 images are too few for it: one sampled case of four fails"},
+    known_failures={"soundness": "10 images are too few for it: one sampled case of two fails"},
 )
 def attributed_output(lab: Lab, case: Case) -> Verdict:
     """Explaining probabilities ranks the methods as explaining logits does, on a few images.

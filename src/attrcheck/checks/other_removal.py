@@ -26,14 +26,13 @@ MATTERS = "what removed pixels become matters: mean rank correlation over the sa
     fits=removes,
     sampled=True,
     known_failures={
-        "deletion": f"{MATTERS} .71",
-        "ids": f"{MATTERS} .81",
-        "lerf": f"{MATTERS} .71",
-        "morf": f"{MATTERS} .70",
-        "road_lerf": f"{MATTERS} .32",
-        "road_morf": f"{MATTERS} .42",
-        "sds": f"{MATTERS} .84",
-        "soundness": f"{MATTERS} .28",
+        "deletion": f"{MATTERS} .77",
+        "ids": "what removed pixels become matters: .51 with blur on digits-bcos, a case of `full`",
+        "lerf": f"{MATTERS} .72",
+        "morf": f"{MATTERS} .75",
+        "road_lerf": f"{MATTERS} .45",
+        "road_morf": f"{MATTERS} .53",
+        "soundness": f"{MATTERS} .38",
     },
 )
 def other_removal(lab: Lab, case: Case) -> Verdict:

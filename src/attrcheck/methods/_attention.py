@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
@@ -10,8 +11,10 @@ from torch.nn import functional as F
 
 from attrcheck.models._graph import attentions, call_name, module_of
 
+_READING: WeakKeyDictionary[nn.Module, fx.GraphModule] = WeakKeyDictionary()
 
-class Reader(fx.Interpreter):
+
+class Reader:
     """Runs a prepared transformer; keeps each attention [N, heads, T, T] and the patch grid.
 
     What is run may be the same graph under rules, whose nodes have the same names.
@@ -20,27 +23,18 @@ class Reader(fx.Interpreter):
     def __init__(self, model: nn.Module, under_rules: fx.GraphModule | None = None) -> None:
         if not isinstance(model, fx.GraphModule):
             raise TypeError(f"attention is read from a prepared graph, not {type(model).__name__}")
-        self.graph_module = under_rules or model
-        super().__init__(self.graph_module)
-        self.names = [node.name for node in attentions(model)]
+        run = under_rules or model
+        if run not in _READING:
+            _READING[run] = _reading(run, {node.name for node in attentions(model)})
+        self._run = _READING[run]
         self.attention: list[Tensor] = []
         self.grid = (0, 0)
 
-    def run_node(self, n: fx.Node) -> Any:
-        """Run one node."""
-        value = super().run_node(n)
-        if n.name in self.names:
-            if torch.is_grad_enabled() and not value.requires_grad:
-                value = value.detach().requires_grad_()  # what gradients end in
-            self.attention.append(value)
-        elif not self.attention and isinstance(module_of(self.graph_module, n), nn.Conv2d):
-            self.grid = tuple(value.shape[2:])
-        return value
-
     def __call__(self, images: Tensor) -> Tensor:
         """Logits; raises ValueError where attention is not from every token to every token."""
-        logits: Tensor = self.run(images.detach())
-        height, width = self.grid
+        logits: Tensor
+        logits, self.attention, patches = self._run(images.detach())
+        self.grid = height, width = patches.shape[2:]
         tokens = self.attention[0].shape[-1]
         for each in self.attention:
             if each.ndim != 4 or each.shape[2:] != (tokens, tokens) or tokens <= height * width:
@@ -55,6 +49,31 @@ class Reader(fx.Interpreter):
         height, width = self.grid
         row = relevance[:, 0, -height * width :].view(-1, 1, height, width)
         return F.interpolate(row, images.shape[2:], mode="bilinear", align_corners=False)[:, 0]
+
+
+def _reading(model: fx.GraphModule, names: set[str]) -> fx.GraphModule:
+    """The model that also returns its attentions, and the patches that the last convolution before
+    them cuts."""
+    graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
+    logits = graph.graph_copy(model.graph, copies)
+    found: list[fx.Node] = []
+    patches = None
+    for node, copied in copies.items():
+        if node.name in names:
+            with graph.inserting_after(copied):
+                found.append(graph.call_function(_end, (copied,)))
+            copied.replace_all_uses_with(found[-1], lambda user: user is not found[-1])
+        elif not found and isinstance(module_of(model, node), nn.Conv2d):
+            patches = copied
+    graph.output((logits, found, patches))
+    return fx.GraphModule(model, graph)
+
+
+def _end(attention: Tensor) -> Tensor:
+    """What gradients end in, if none would come as far."""
+    if torch.is_grad_enabled() and not attention.requires_grad:
+        return attention.detach().requires_grad_()
+    return attention
 
 
 def summed(layers: list[Tensor]) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
@@ -11,32 +11,33 @@ from attrcheck.methods import method
 from attrcheck.models._graph import evidence, module_of
 from attrcheck.models._receptive import Field, receptive_field
 
-
-class _Evidence(fx.Interpreter):
-    """Runs a graph and keeps the evidence [N, classes, h, w]."""
-
-    def __init__(self, model: fx.GraphModule, node: fx.Node) -> None:
-        super().__init__(model)
-        self.node = node
-        self.evidence = torch.empty(0)
-
-    def run_node(self, n: fx.Node) -> Any:
-        """Run one node."""
-        value = super().run_node(n)
-        if n is self.node:
-            self.evidence = value
-        return value
+_BAGS: WeakKeyDictionary[nn.Module, tuple[fx.GraphModule, Field] | str] = WeakKeyDictionary()
 
 
-def bag(model: nn.Module) -> tuple[fx.Node, Field] | str:
-    """The node with the evidence, whose spatial mean is the logits, and what each place sees."""
+def bag(model: nn.Module) -> tuple[fx.GraphModule, Field] | str:
+    """The model up to its evidence [N, classes, h, w], whose spatial mean is the logits, and what
+    each place sees; or why there is none. Made once per model, of the model's own modules."""
     if not isinstance(model, fx.GraphModule):
         return "the model is not a prepared graph: it could not be traced, see the warning"
+    if model not in _BAGS:
+        _BAGS[model] = _bag(model)
+    return _BAGS[model]
+
+
+def _bag(model: fx.GraphModule) -> tuple[fx.GraphModule, Field] | str:
     node = evidence(model)
     if node is None or type(module_of(model, node)) is not nn.Conv2d:
         return "the logits are not a mean over places of evidence for the classes"
     field = receptive_field(model, node)
-    return field if isinstance(field, str) else (node, field)
+    if isinstance(field, str):
+        return field
+    graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
+    graph.graph_copy(model.graph, copies)
+    graph.output(copies[node])
+    until_evidence = fx.GraphModule(model, graph)
+    graph.eliminate_dead_code()
+    until_evidence.recompile()
+    return until_evidence, field
 
 
 def applies(model: nn.Module) -> str | None:
@@ -74,11 +75,10 @@ def bagnet_evidence(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor
     """A patch's evidence for the class, divided by the number of patches and spread over its own
     pixels; sums to the logit."""
     found = bag(model)
-    if isinstance(found, str) or not isinstance(model, fx.GraphModule):
+    if isinstance(found, str):
         raise TypeError(f"there is no evidence to read: {found}")
-    node, field = found
-    interpreter = _Evidence(model, node)
+    until_evidence, field = found
     with torch.no_grad():
-        interpreter.run(images)
-    chosen = interpreter.evidence[torch.arange(len(images)), targets]
+        values = until_evidence(images)
+    chosen = values[torch.arange(len(images)), targets]
     return spread(chosen / chosen[0].numel(), field, images.shape[2:])

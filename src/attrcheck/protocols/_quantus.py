@@ -61,7 +61,7 @@ class Quantus(Metric):
             given = {"perturb_func": BY_PIXEL[self.metric], **given}
             maps = maps.expand_as(trial.image)
         offers: dict[str, Any] = {
-            "model": model,
+            "model": model.eval(),  # Quantus looks at the flag of the outermost module
             "x_batch": _array(trial.image),
             "y_batch": _array(trial.label),
             "a_batch": _array(maps),

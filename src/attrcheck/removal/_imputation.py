@@ -3,9 +3,9 @@
 All images and channels are solved at once by conjugate gradients, each with step lengths of its
 own, from means of kept neighbours, and a multigrid cycle is the preconditioner. A cycle comes close
 to the solution by itself, so the guess that it makes from the residual tells the error before a
-step. An image is stopped after the step whose guess is within the tolerance, or within three times
-that if it fell to a sixth: with masks of all sorts, 128 for each of four sizes and tolerances, the
-error was then at most 3/4 of the tolerance, and a tenth in the median.
+step. An image is stopped after the step whose guess is within the tolerance, or within twice that
+if it fell to an eighth: with masks of all sorts, 384 for each of four sizes and tolerances, the
+error was then at most 4/5 of the tolerance, and less than a sixth in the median.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attrcheck.removal._multigrid import Level, hierarchy
 CHUNK = 1 << 18
 """Numbers that are solved at once on a CPU: enough to be worth a call, few enough for its cache."""
 MOST_CYCLES = 100
-AHEAD, FALL = 3, 6
+AHEAD, FALL = 2, 8
 """So many times the tolerance will do before a step, if the step before made it so much less."""
 
 
@@ -64,7 +64,8 @@ def _descend(level: Level, x: Tensor, tolerance: float) -> None:
     direction = level.guess.clone()
     apply = level.stencil(direction)
     product = level.dot(level.residual, level.guess)
-    active = last = x.new_ones(*x.shape[:2], 1)
+    active = x.new_ones(*x.shape[:2], 1)
+    last = torch.zeros_like(active)
     for _ in range(MOST_CYCLES):
         error = torch.abs(level.guess, out=level.sums).amax(-1, keepdim=True)
         apply()

@@ -138,6 +138,7 @@ def shared(matrix, bias, x, relevance, factor):
 def test_the_rules_by_contribution(rule, factor, module):
     torch.manual_seed(0)
     module.requires_grad_(False)
+    module.reset_parameters()  # biases too: what is made at import is made of any seed
     nn.init.normal_(module.weight)
     x = torch.randn(1, 2, 5, 5)
     leaf = x.clone().requires_grad_()

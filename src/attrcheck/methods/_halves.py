@@ -45,18 +45,25 @@ def halves(model: nn.Module) -> tuple[fx.GraphModule, fx.GraphModule]:
         raise ValueError(NO_MIDDLE)
     nodes = list(model.graph.nodes)
     place = nodes.index(cut)
-    head, tail = fx.Graph(), fx.Graph()
-    copies: dict[fx.Node, fx.Node] = {}
-    for node in nodes[: place + 1]:
-        copies[node] = head.node_copy(node, copies.__getitem__)
-    head.output(copies[cut])
+    tail = fx.Graph()
     copies = {cut: tail.placeholder("features")}
     dependent = _dependent(model.graph)
     for node in nodes:
         # Constants from before the cut are needed behind it too.
         if node not in nodes[: place + 1] or node not in dependent:
             copies[node] = tail.node_copy(node, copies.__getitem__)
-    return fx.GraphModule(model, head), fx.GraphModule(model, tail)
+    return until(model, cut), fx.GraphModule(model, tail)
+
+
+def until(model: fx.GraphModule, cut: fx.Node) -> fx.GraphModule:
+    """The model that ends with a node, made of the model's own modules."""
+    graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
+    for node in model.graph.nodes:
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        if node is cut:
+            break
+    graph.output(copies[cut])
+    return fx.GraphModule(model, graph)
 
 
 def _dependent(graph: fx.Graph) -> set[fx.Node]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.methods import method
+from attrcheck.methods._halves import until
 from attrcheck.models._graph import evidence, module_of
 from attrcheck.models._receptive import Field, receptive_field
 
@@ -29,15 +30,7 @@ def _bag(model: fx.GraphModule) -> tuple[fx.GraphModule, Field] | str:
     if node is None or type(module_of(model, node)) is not nn.Conv2d:
         return "the logits are not a mean over places of evidence for the classes"
     field = receptive_field(model, node)
-    if isinstance(field, str):
-        return field
-    graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
-    graph.graph_copy(model.graph, copies)
-    graph.output(copies[node])
-    until_evidence = fx.GraphModule(model, graph)
-    graph.eliminate_dead_code()
-    until_evidence.recompile()
-    return until_evidence, field
+    return field if isinstance(field, str) else (until(model, node), field)
 
 
 def applies(model: nn.Module) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrcheck.removal import removal
+from attrcheck.removal import blend, removal
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -36,8 +36,7 @@ def noisy_linear(
     filled = impute(images.detach(), kept, tolerance)
     if noise:
         filled.add_(_draw(images, generator, seeds), alpha=noise)
-    # With weights of zero and one as exact as `where`, and several times faster.
-    return filled.to(images.dtype).lerp_(images, kept)
+    return blend(images, kept, filled.to(images.dtype))
 
 
 def _check(images: Tensor, keep: Tensor, seeds: Sequence[int] | None, tolerance: float) -> None:

@@ -140,8 +140,8 @@ def test_a_product_explains_the_whole_change(shape):
 def test_relevance_goes_to_contributions_of_the_outputs_sign(rule, module):
     torch.manual_seed(0)
     module.requires_grad_(False)
-    if isinstance(module, nn.Conv2d):
-        nn.init.normal_(module.weight)
+    for weights in module.parameters():
+        nn.init.normal_(weights)
     x = torch.randn(1, 2, 5, 5)
     y = module(x)
     shift = module(torch.zeros_like(x))

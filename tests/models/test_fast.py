@@ -8,7 +8,7 @@ from attrcheck.datasets import dataset as datasets
 from attrcheck.guard import Snapshot
 from attrcheck.loading import load
 from attrcheck.models import model as models
-from attrcheck.models._fast import fast
+from attrcheck.models._fast import add_to, fast
 from attrcheck.models._weights import load_weights
 from tests.reference_methods import enliven, smooth_images
 
@@ -175,3 +175,32 @@ def test_images_are_not_changed_by_a_first_layer_that_works_in_place(network):
     before = images.clone()
     fast(network)(images)
     assert torch.equal(images, before)
+
+
+class Sums(nn.Module):
+    """Adds in each way that matters to who would add in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.other, self.pool = (
+            nn.Conv2d(3, 4, 1),
+            nn.Conv2d(3, 4, 1),
+            nn.Conv2d(3, 4, 6),
+        )
+
+    def forward(self, images):
+        fresh = self.conv(images) + self.other(images)
+        broad = self.pool(images) + fresh  # the first is too small to hold the sum
+        twice = self.conv(images)
+        scaled = torch.add(self.conv(images), fresh, alpha=2)
+        itself = self.other(images)
+        total = twice + fresh + broad + twice + scaled + (itself + itself) + (self.conv(images) + 1)
+        return total.mean((2, 3))
+
+
+def test_sums_in_place_change_nothing_that_is_needed():
+    torch.manual_seed(0)
+    quick = assert_alike(Sums(), torch.randn(4, 3, 6, 6), 1e-6)
+    targets = [node.target for node in quick.network.graph.nodes]
+    assert add_to in targets
+    assert torch.add in targets

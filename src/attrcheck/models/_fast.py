@@ -13,7 +13,6 @@ from attrcheck.models._prepare import Tracer, drop_inactive, fold, redirect, sep
 
 FRESH = nn.Conv2d | nn.Linear | nn.BatchNorm2d
 """Modules whose output is a tensor of its own."""
-ADDED = (operator.add, torch.add)
 
 
 class Fast(nn.Module):
@@ -62,13 +61,34 @@ def fast(network: nn.Module) -> Fast:
 
 
 def overwrite(model: fx.GraphModule) -> None:
-    """Let activations work in place where nothing else needs what they are given."""
+    """Let sums and activations work in place where nothing else needs what they are given."""
+
+    def free(operand: fx.Node) -> bool:
+        """Whether it is a tensor of its own that has no other use."""
+        own = isinstance(module_of(model, operand), FRESH) or operand.target in ADDED
+        return own and len(operand.users) == 1
+
     for node in model.graph.nodes:
         module = module_of(model, node)
         if module is not None and isinstance(getattr(module, "inplace", None), bool):
             (operand,) = node.all_input_nodes
-            fresh = isinstance(module_of(model, operand), FRESH) or operand.target in ADDED
-            module.inplace = fresh and len(operand.users) == 1  # type: ignore[assignment]
+            module.inplace = free(operand)  # type: ignore[assignment]
+        elif _adds_two(node) and free(node.args[0]):
+            node.target = add_to
+
+
+def add_to(one: Tensor, other: Tensor) -> Tensor:
+    """The sum, in the place of the first if it fits there."""
+    fits = one.shape == other.shape and one.dtype == other.dtype
+    return one.add_(other) if fits else one + other
+
+
+ADDED = (operator.add, torch.add, add_to)
+
+
+def _adds_two(node: fx.Node) -> bool:
+    """Whether it is a plain sum of two tensors."""
+    return node.target in ADDED and len(node.all_input_nodes) == 2 and not node.kwargs
 
 
 def _laid_out(network: nn.Module) -> nn.Module:

@@ -3,9 +3,9 @@
 All images and channels are solved at once by conjugate gradients, each with step lengths of its
 own, from means of kept neighbours, and a multigrid cycle is the preconditioner. A cycle comes close
 to the solution by itself, so the guess that it makes from the residual tells the error before a
-step. An image is stopped after the step whose guess is within the tolerance, or within twice that
-if it fell to an eighth: with masks of all sorts, 384 for each of four sizes and tolerances, the
-error was then at most 4/5 of the tolerance, and less than a sixth in the median.
+step. An image is stopped after the step whose guess is within the tolerance, or within 1.5 times
+that if it fell to an eighth: with masks of all sorts, 1024 for each of four sizes and tolerances,
+the error was then never above the tolerance, and less than an eighth of it in the median.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attrcheck.removal._multigrid import Level, hierarchy
 CHUNK = 1 << 18
 """Numbers that are solved at once on a CPU: enough to be worth a call, few enough for its cache."""
 MOST_CYCLES = 100
-AHEAD, FALL = 2, 8
+AHEAD, FALL = 1.5, 8
 """So many times the tolerance will do before a step, if the step before made it so much less."""
 
 
@@ -52,7 +52,7 @@ def _solve(images: Tensor, kept: Tensor, filled: Tensor, tolerance: float) -> No
     level.stencil(x)()
     x.addcmul_(level.sums, local)
     _descend(level, x, tolerance)
-    torch.addcmul(mean, level.frame.picture(x), spread, out=filled)
+    torch.mul(level.frame.picture(x), spread, out=filled).add_(mean)  # `addcmul` is far slower
 
 
 def _descend(level: Level, x: Tensor, tolerance: float) -> None:
@@ -73,8 +73,7 @@ def _descend(level: Level, x: Tensor, tolerance: float) -> None:
         curvature = -level.dot(direction, level.sums)
         step = active * product / curvature.clamp(min=nothing)
         x.addcmul_(direction, step)
-        enough = torch.where(error * FALL <= last, AHEAD * tolerance, tolerance)
-        active = active * (error > enough)
+        active = active * (error > (last / FALL).clamp(tolerance, AHEAD * tolerance))
         if not active.any():
             return
         level.residual.addcmul_(level.sums, step)

@@ -37,7 +37,7 @@ GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
 """At most, for small models; for resnet18 the first four shall not exceed one."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt."""
-SECONDS = 1.5
+SECONDS = 3.0
 """Of a cell of the table: no new turn after so many, but at least five turns."""
 
 

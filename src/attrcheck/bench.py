@@ -56,7 +56,7 @@ class Bench:
             return self.alter(load(case.dataset, case.model, settings.images, settings.device))
         # A model of its own has maps of its own: none are made for images that it does not judge.
         args = (case.dataset, case.model, self._most(settings.images), settings.device)
-        return self.alter(load(*args, tuning, settings.store))
+        return self.alter(load(*args, tuning, settings))
 
     @property
     def images(self) -> int:

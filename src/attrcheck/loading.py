@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +23,8 @@ from attrcheck.models._tuning import Tuning
 from attrcheck.models._weights import load_weights
 from attrcheck.protocols import Batch, Rows
 from attrcheck.seeds import derive
+from attrcheck.settings import Settings
+from attrcheck.store import Store
 from attrcheck.tuning import tuned
 
 
@@ -84,19 +85,20 @@ def load(
     images: int | None,
     device: str,
     tuning: Tuning | None = None,
-    folder: Path | None = None,
+    settings: Settings | None = None,
 ) -> Setup:
     """The pair with its first `images` images; kept, since the next item likely needs it again.
 
     With `tuning` the model is fine-tuned first: from the weights that ship with the package, from
-    the store in `folder`, or here and now.
+    the store of these settings, or here and now.
     """
     data = _load_dataset(dataset).head(images)
     spec = models.get(model)
     network = _build(spec, data, device)
     facts: dict[str, Any] = {}
     if tuning is not None:
-        network, facts = tuned(network, _load_dataset(dataset), spec, tuning, folder)
+        store = Store(settings.store, settings.run, settings.fresh) if settings else None
+        network, facts = tuned(network, _load_dataset(dataset), spec, tuning, store)
     state = (part for item in network.state_dict().items() for part in item)
     return Setup(
         dataset=data,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ SEED = 0
 
 
 def tuned(
-    network: nn.Module, data: Dataset, spec: ModelSpec, tuning: Tuning, folder: Path | None
+    network: nn.Module, data: Dataset, spec: ModelSpec, tuning: Tuning, store: Store | None
 ) -> tuple[nn.Module, dict[str, Any]]:
     """The network after fine-tuning, in eval mode, and the facts of it.
 
@@ -37,6 +36,7 @@ def tuned(
         data.fingerprint,
         of_code(spec.build),
         of_code(finetune),
+        of_code(data.training) if data.training else "",
         tuning,
         torch.__version__,
     )
@@ -46,10 +46,9 @@ def tuned(
         arrays = {name: value.cpu().numpy() for name, value in after.state_dict().items()}
         return Entry(arrays, facts)
 
-    if folder is None:
+    if store is None:
         entry = compute()
     else:
-        store = Store(folder)
         store.open()
         entry = store.obtain(f"tuned/{data.name}-{spec.name}/{tuning.key}", fingerprint, compute)
     weights = {name: torch.from_numpy(array.copy()) for name, array in entry.arrays.items()}

@@ -77,7 +77,7 @@ def pair(lab):
 def test_figures_are_those_on_record_beside_those_between_models(world, lab_of):
     lab = lab_of(*CASES)
     found = pair(lab).figures
-    record = loading.load("halves", "one", None, "cpu", Tuning(), lab.settings.store).facts
+    record = loading.load("halves", "one", None, "cpu", Tuning(), lab.settings).facts
     one, other = (loading.load("halves", name, None, "cpu") for name in ("one", "other"))
     between = similarity(one.network, other.network, one.images, one.labels)
     for name in ("label_probability", "total_variation"):

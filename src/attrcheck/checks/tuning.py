@@ -30,7 +30,7 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
         return Verdict(None, {}, f"no {missing}")
     # Of all images, as the facts on record.
     place = (None, lab.settings.device)
-    facts = load(dataset, model, *place, how, lab.settings.store).facts
+    facts = load(dataset, model, *place, how, lab.settings).facts
     own, other = (load(dataset, name, *place) for name in (model, peer))
     between = similarity(own.network, other.network, own.images, own.labels)
     figures = {f"{what}_{when}": facts[what][when] for what, when in FACTS}

@@ -5,6 +5,7 @@ import inspect
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -203,6 +204,24 @@ def test_does_not_depend_on_batch_mates_or_order(problem, random):
     torch.testing.assert_close(shuffled, together[order], rtol=0, atol=1e-5)
     alone = [noisy_linear(images[i : i + 1], keep[i : i + 1], seeds=[i]) for i in order]
     torch.testing.assert_close(torch.cat(alone), together[order], rtol=0, atol=1e-5)
+
+
+@given(st.lists(problems(least_kept=0), min_size=2, max_size=4))
+def test_does_not_depend_on_what_was_imputed_before(calls):
+    """Memory is used again: nothing that was left in it may show."""
+    first = [mean_of_neighbours(*call) for call in calls]
+    for call, before in reversed(list(zip(calls, first, strict=True))):
+        assert mean_of_neighbours(*call).equal(before)
+
+
+def test_threads_do_not_get_in_each_others_way():
+    images = noise_image(16, 3, 32, 32)
+    masks = [torch.rand(16, 32, 32, generator=torch.Generator().manual_seed(k)) for k in range(4)]
+    masks = [mask < 0.3 for mask in masks]
+    alone = [mean_of_neighbours(images, mask) for mask in masks]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda k: mean_of_neighbours(images, masks[k % 4]), range(40)))
+    assert all(found.equal(alone[k % 4]) for k, found in enumerate(together))
 
 
 def test_easy_and_hard_mates_get_along():

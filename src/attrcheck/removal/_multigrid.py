@@ -102,7 +102,7 @@ class Level:
     """One grid: `cycle` turns the `residual` into a `guess` of the error, both flat.
 
     It is made for images of a shape, and told which of their pixels are kept as often as need be.
-    Whatever is computed about a picture is zero and stays zero, since no stencil writes there.
+    The ends of its tensors, where no stencil gets to, are zero and stay so.
     """
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:

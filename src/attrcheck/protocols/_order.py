@@ -69,7 +69,7 @@ def least(ranks: Tensor, count: int) -> Tensor:
 
 def most(ranks: Tensor, count: int) -> Tensor:
     """Where the `count` most relevant pixels are."""
-    return ranks >= int(np.prod(ranks.shape[1:])) - count
+    return ranks >= ranks.shape[1:].numel() - count
 
 
 def sums_from(values: Tensor, ranks: Tensor, counts: Sequence[int]) -> Tensor:

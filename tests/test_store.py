@@ -93,7 +93,9 @@ def test_an_entry_is_one_file_named_after_key_and_fingerprint(store, obtain):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.sampled_from(["bool", "int64", "float32", "float64", "uint8"]).flatmap(
-        lambda dtype: arrays(dtype, array_shapes(max_dims=3, max_side=4) | st.just((0, 3)))
+        lambda dtype: arrays(
+            dtype, array_shapes(min_dims=0, max_dims=3, max_side=4) | st.just((0, 3))
+        )
     ),
     info=st.dictionaries(
         st.text(), st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)

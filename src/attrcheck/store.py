@@ -145,7 +145,8 @@ class Store:
             "digest": _digest(entry.arrays, entry.info),
             "info": entry.info,
         }
-        arrays = {name: np.ascontiguousarray(array) for name, array in entry.arrays.items()}
+        # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
+        arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
             temporary.write_bytes(save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))

@@ -421,3 +421,10 @@ def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
     assert calls == [8]
     assert statuses(result)["unsigned"] == "ok"
     assert scores(result)["unsigned"] == scores(result)["by_hand"] != scores(result)["signed"]
+
+
+@pytest.mark.filterwarnings("ignore::attrcheck.engine.FewImages")
+def test_the_judge_is_on_record_as_it_was_when_it_had_seen_all(tiny):
+    settings = tiny.run("tiny-linear-soundness").protocol
+    assert settings["normalisation"] == "max"
+    assert 0 < settings["level"] <= 1

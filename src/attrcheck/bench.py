@@ -124,10 +124,10 @@ class Bench:
         def compute() -> Entry:
             maps = self.maps(method)
             retrial = Retrial(_base(method), setup, seed, absolute=bool(method.absolute_of))
-            shared = self.shared
+            intact, shared = self.intact, self.shared  # before passes are counted
 
             def observe(part: slice) -> Rows:
-                batch = replace(setup.batch(part, seed, self.intact), attribute=retrial.on(part))
+                batch = replace(setup.batch(part, seed, intact), attribute=retrial.on(part))
                 chosen = torch.from_numpy(maps.arrays["maps"][part]).to(setup.images.device)
                 own = {name: row[part] for name, row in shared.items()}
                 return protocol.observe(model, batch, chosen, own)
@@ -182,10 +182,13 @@ class Bench:
         found = self.observe_all()
         return {name: entry.arrays for name, entry in found.items() if isinstance(entry, Entry)}
 
-    def score(self, found: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
-        """Every method's outcome, by a judge that has seen what all of them did."""
+    def settle(self, found: dict[str, Entry | Outcome]) -> Protocol:
+        """The judge, after it has seen what all methods did."""
         rows = [entry.arrays for entry in found.values() if isinstance(entry, Entry)]
-        judge = self.protocol.settle(rows)
+        return self.protocol.settle(rows)
+
+    def score(self, judge: Protocol, found: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
+        """Every method's outcome."""
         counts = resample(self.images, self.settings.seed, self.case.pair)
         return {
             name: entry if isinstance(entry, Outcome) else self._score(judge, entry, counts)

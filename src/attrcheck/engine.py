@@ -31,13 +31,15 @@ def run_case(case: Case, settings: Settings, store: Store, progress: Progress) -
     bench = Bench(case, settings, store)
     _warn(bench)
     accuracy = float(bench.intact["correct"][: bench.images].mean())
+    found = bench.observe_all(progress)
+    judge = bench.settle(found)
     return CaseResult(
         case=case.id,
         higher_is_better=bench.protocol.higher_is_better,
         images=bench.images,
         accuracy=accuracy,
-        outcomes=bench.score(bench.observe_all(progress)),
-        protocol=_settings(bench.protocol),
+        outcomes=bench.score(judge, found),
+        protocol=_settings(judge),
         tuning=bench.setup.facts,
         problems=list(store.problems),
     )

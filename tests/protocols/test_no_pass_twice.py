@@ -4,9 +4,12 @@ import pytest
 import torch
 
 import attrcheck
+from attrcheck.bench import Bench
+from attrcheck.cases import Case
 from attrcheck.loading import load
 from attrcheck.protocols import _order
 from attrcheck.protocols.ids_updated import STEPS
+from attrcheck.store import Store
 
 IMAGES, CELLS = 8, 16
 
@@ -121,6 +124,16 @@ def test_records_say_what_they_cost(world):
             "observation": [looks, 0],
         }
         assert result.outcomes["brightness"].passes["attribution"] == [1, 1]
+
+
+@pytest.mark.parametrize("protocol", ["completeness", "morf", "sds"])
+def test_records_cost_the_same_whoever_observes_first(world, protocol):
+    """A check may observe before the case does: what methods share is still no method's cost."""
+    settings, case = world.settings(), Case.of(f"tiny8-linear-{protocol}")
+    Bench(case, settings, Store(settings.store, settings.run)).rows()
+    outcomes = world.run(case.id).outcomes
+    looks = {"completeness": 9, "morf": 9, "sds": 0}[protocol]
+    assert [outcomes[name].passes["observation"] for name in world.methods] == [[looks, 0]] * 2
 
 
 def test_new_maps_are_part_of_what_an_updated_observation_costs(world):

@@ -262,6 +262,17 @@ def test_a_competitor_without_a_map_holds_nobody_back():
     assert MEAN.settle([good, gone]).level == 1
 
 
+def test_a_competitor_that_never_starts_holds_nobody_back_and_has_no_score():
+    good = rows(np.ones((2, 3)), np.ones((2, 3)).cumsum(1))
+    lost = rows(np.zeros((2, 3)), [[1, 2, 3], [np.nan] * 3])  # one map, of an image always wrong
+    settled = MEAN.settle([good, lost])
+    assert settled == MEAN.settle([good])
+    assert settled.reduce(good).score == MEAN.reduce(good).score
+    assert np.isnan(settled.reduce(lost).score)
+    assert np.isnan(settled.resample(lost, np.ones((3, 2), dtype=np.int64))).all()
+    assert MEAN.settle([lost]) == MEAN
+
+
 def test_a_flat_map_is_undefined_and_counted():
     model = linear_model(torch.ones(SIDE, SIDE))
     batch = batch_of(torch.rand(3, 1, SIDE, SIDE), torch.tensor([1, 1, 1]), model)

@@ -69,16 +69,18 @@ class Soundness(Protocol):
         ranks = ranks_of(values.nan_to_num(), batch.seeds)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         counts = pixel_counts(ranks[0].numel(), self.percent, 100)
-        steps = [outcome(model, remove(~least(ranks, n)), batch.labels) for n in counts]
+        keeps = (~least(ranks, n).to(batch.images.device) for n in counts)
+        steps = [outcome(model, remove(keep), batch.labels) for keep in keeps]
         rows = {name: np.stack([step[name] for step in steps], axis=1) for name in steps[0]}
         rows["included"] = sums_from(values, ranks, counts).cpu().numpy()
         return {**rows, "chance": np.full(len(maps), batch.chance)}
 
     def settle(self, competitors: Sequence[Rows]) -> Soundness:
-        """The judge that stops at the highest accuracy that all of these reach."""
+        """The judge that stops at the highest accuracy that all of these reach, if they start."""
         defined = [rows for rows in map(_defined, competitors) if len(rows["included"])]
-        reached = [rows["correct"].mean(axis=0).max() for rows in defined]
-        return replace(self, level=float(min(reached))) if reached else self
+        best = [(rows["correct"].mean(axis=0).max(), rows["chance"][0]) for rows in defined]
+        reached = [float(top) for top, chance in best if top > self._start(float(chance))]
+        return replace(self, level=min(reached)) if reached else self
 
     def reduce(self, rows: Rows) -> Reduction:
         """The curve (s_k, q_k), and the mean of q along it."""
@@ -134,7 +136,10 @@ class Soundness(Protocol):
         return max(self.start, Fraction(chance).limit_denominator(10**6))
 
     def _means(self, accuracy: Floats, q: Floats, chance: float) -> Floats:
-        """The mean of each q over accuracies from the start to the level, where there is a q."""
+        """The mean of each q over accuracies from the start to the level, where there is a q.
+
+        A curve that does not get past the start has none.
+        """
         start = float(self._start(chance))
         level = accuracy.max(axis=1) if self.level is None else np.full(len(q), self.level)
         known = np.isfinite(q)
@@ -142,7 +147,7 @@ class Soundness(Protocol):
         record = np.diff(best, axis=1, prepend=-1.0) > 0
         points = np.linspace(start, level, LEVELS, axis=1)
         read = np.full(points.shape, np.nan)
-        for b in np.flatnonzero((level > start) & known.any(axis=1)):
+        for b in np.flatnonzero((level > start) & (best[:, -1] > start)):
             read[b] = np.interp(points[b], best[b, record[b]], q[b, record[b]])
         return np.asarray(read.mean(axis=1))
 

@@ -59,6 +59,14 @@ def _notes(document: dict[str, Any]) -> list[str]:
     return ["## Without a score", "\n".join(f"- {line}" for line in lines)] if lines else []
 
 
+PROTOCOLS_NOTE = (
+    "Passes: of the model, an image and method, what methods share aside; a backward pass counts "
+    "as two forward ones. Settings: of the first case. The score of `soundness` is the mean of its "
+    "curve over accuracies from `start`, or chance if that is more, to `level`, the highest that "
+    "all methods of a case reach; `report.json` has the level of each case."
+)
+
+
 def _protocols(document: dict[str, Any]) -> list[str]:
     """What each judge was set to, and what its looks at an image cost for each method."""
     rows: dict[str, list[Any]] = {}
@@ -79,8 +87,7 @@ def _protocols(document: dict[str, Any]) -> list[str]:
         )
     headers = ["protocol", "better", "images", "passes", "settings"]
     found = table(list(rows.values()), headers)
-    note = "Passes: of the model, an image and method, what methods share aside; a backward pass "
-    return ["## Protocols", found, note + "counts as two forward ones."] if rows else []
+    return ["## Protocols", found, PROTOCOLS_NOTE] if rows else []
 
 
 def _tuned(document: dict[str, Any]) -> list[str]:

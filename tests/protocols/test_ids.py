@@ -68,13 +68,15 @@ def test_updated_maps_by_hand():
     assert protocol.reduce(rows).score == (15 + 13 + 5 + 1) / 4
 
 
-def test_maps_that_do_not_change_give_the_rows_of_a_fixed_map():
+@pytest.mark.parametrize("most_relevant_first", [False, True])
+@pytest.mark.parametrize("at", [range(9), range(2, 9, 3), range(10)])
+def test_maps_that_do_not_change_give_the_rows_of_a_fixed_map(most_relevant_first, at):
     torch.manual_seed(0)
     model = linear_model(torch.randn(6, 6))
     images, maps = torch.randn(3, 1, 6, 6), torch.randint(-2, 3, (3, 6, 6)).float()
     labels = torch.tensor([0, 1, 1])
-    updated = replace(ids_updated(), at=tuple(range(9)), of=9)
-    fixed = replace(ids(), at=tuple(range(9)), of=9)
+    settings = {"at": tuple(at), "of": 9, "most_relevant_first": most_relevant_first}
+    updated, fixed = replace(ids_updated(), **settings), replace(ids(), **settings)
     batch = batch_of(images, labels, model, attribute=lambda changed: maps)
     one, other = (rows_of(judge, model, batch, maps) for judge in (updated, fixed))
     # Ties among what is left are broken alike, since the seeds are the same.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attrcheck.outcomes import outcome
 from attrcheck.protocols import Batch, Rows, protocol
 from attrcheck.protocols._ablation import Ablation
-from attrcheck.protocols._order import least, pixel_counts, ranks_of
+from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
 from attrcheck.removal import removal as removals
 
 STEPS = {"smoke": 4, "default": 4}
@@ -29,15 +29,20 @@ class Updated(Ablation):
         return f"updated.{super().observation}"
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
-        """Outcomes [N, steps] at every removed fraction; the first one is the intact image."""
+        """Outcomes [N, steps] at every removed fraction."""
         assert batch.attribute is not None, "the engine offers the method on trial"
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
+        pick, first = (most, torch.inf) if self.most_relevant_first else (least, -torch.inf)
         gone = torch.zeros_like(maps, dtype=torch.bool)
-        every = [batch.intact]
+        every = []
         images = batch.images
-        for count in pixel_counts(maps[0].numel(), self.at, self.of)[1:]:
+        known = {0: batch.intact, self.of: shared}
+        for k, count in zip(self.at, pixel_counts(maps[0].numel(), self.at, self.of), strict=True):
+            if k in known:
+                every.append(known[k])
+                continue
             values = maps if images is batch.images else batch.attribute(images)
-            gone = least(ranks_of(values.masked_fill(gone, -torch.inf), batch.seeds), count)
+            gone = pick(ranks_of(values.masked_fill(gone, first), batch.seeds), count)
             images = remove(~gone)
             every.append(outcome(model, images, batch.labels))
         return {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}

@@ -89,6 +89,10 @@ def test_a_device_that_is_not_there_is_an_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert items.device("auto", 3) == "cpu"
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert items.device("auto", 3) == "cpu"  # attrcheck was never tried there: it must be asked for
+    assert items.device("mps", 3) == "mps"
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     for name in ("cuda", "cuda:0", "mps"):
         with pytest.raises(AttrcheckError, match=f"--attr-device {name}"):
             items.device(name, 0)

@@ -118,12 +118,10 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
 
 
 def device(name: str, index: int) -> str:
-    """The device of a worker; `auto` deals the GPUs out in turn, else takes mps, else the CPU."""
+    """The device of a worker; `auto` deals the GPUs of CUDA out in turn, else takes the CPU."""
     gpus = torch.cuda.device_count()
     if name == "auto":
-        if gpus:
-            return f"cuda:{index % gpus}"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
+        return f"cuda:{index % gpus}" if gpus else "cpu"
     if name.startswith("cuda"):
         wanted = int(name.partition(":")[2] or 0)
         if wanted >= gpus:

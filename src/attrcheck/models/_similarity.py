@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.methods._cam import grad_cam, needs_stage
+from attrcheck.precision import exact
 
 BATCH = 250
 
@@ -38,7 +39,7 @@ def label_difference(one: Tensor, other: Tensor, labels: Tensor) -> float:
     The label only: a mean over all classes shrinks with their number.
     """
     apart = _softmax(one) - _softmax(other)
-    return float(apart.gather(1, labels[:, None]).abs().mean())
+    return float(apart.gather(1, labels[:, None].to(apart.device)).abs().mean())
 
 
 def total_variation(one: Tensor, other: Tensor) -> float:
@@ -52,12 +53,12 @@ def map_difference(one: Tensor, other: Tensor) -> float:
 
 
 def _softmax(logits: Tensor) -> Tensor:
-    return logits.double().softmax(1)
+    return exact(logits).softmax(1)
 
 
 def _min_max(maps: Tensor) -> Tensor:
     """Each map from its minimum to its maximum; a constant one, which says nothing, is zero."""
-    maps = maps.double()
+    maps = exact(maps)
     low, high = maps.amin((1, 2), keepdim=True), maps.amax((1, 2), keepdim=True)
     spread = high - low
     return (maps - low) / torch.where(spread > 0, spread, 1)

@@ -103,7 +103,7 @@ def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
     with torch.no_grad():
         batches = torch.split(images, 250)
         right = torch.cat([network(batch).argmax(1) for batch in batches]) == labels
-    return float(right.double().mean())
+    return right.sum().item() / len(right)
 
 
 def _learn(network: nn.Module, images: Tensor, labels: Tensor, recipe: Recipe) -> Iterator[int]:

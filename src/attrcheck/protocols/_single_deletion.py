@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from attrcheck.cells import cell_masks, cell_size
 from attrcheck.models._tuning import Tuning
 from attrcheck.outcomes import outcome
+from attrcheck.precision import exact
 from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows, Shared
 from attrcheck.ranks import spearman
 from attrcheck.removal import removal as removals
@@ -82,7 +83,7 @@ class SingleDeletion(Protocol):
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
         """The attribution of every cell beside its drops, [N, cells]; no pass of the model."""
         size = cell_size(self.grid, batch.images)
-        cells = F.avg_pool2d(maps.double()[:, None], size, divisor_override=1)
+        cells = F.avg_pool2d(exact(maps)[:, None], size, divisor_override=1)
         return {"attribution": cells.flatten(1).cpu().numpy(), **shared}
 
     def reduce(self, rows: Rows) -> Reduction:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.precision import exact
 from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows
 
 
@@ -32,8 +33,9 @@ class GroundTruth(Protocol):
         """The score of each image."""
         if batch.masks is None:
             raise AttrcheckError("the dataset has no masks to compare maps with")
-        masks = batch.masks.bool()
-        scores = self.compare(maps.double(), masks, batch.seeds).double()
+        maps = exact(maps)
+        masks = batch.masks.bool().to(maps.device)
+        scores = self.compare(maps, masks, batch.seeds).double()
         return {"score": scores.masked_fill(~masks.any(2).any(1), torch.nan).cpu().numpy()}
 
     def reduce(self, rows: Rows) -> Reduction:

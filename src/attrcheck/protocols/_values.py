@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from attrcheck.precision import exact
+
 Normalisation: TypeAlias = Literal["max", "clip"]
 """`max`: negatives are clipped, then each map is divided by its maximum. `clip`: a map is taken at
 its word, and what lies outside [0, 1] is clipped."""
@@ -14,7 +16,7 @@ its word, and what lies outside [0, 1] is clipped."""
 
 def normalised(maps: Tensor, how: Normalisation) -> Tensor:
     """Maps [N, H, W] in [0, 1], as float64; one that is then constant becomes NaN: undefined."""
-    values = maps.double().clamp(min=0)
+    values = exact(maps).clamp(min=0)
     # A map without positives is 0 / 0: undefined at once.
     values = values / values.amax((1, 2), keepdim=True) if how == "max" else values.clamp(max=1)
     constant = values.amax((1, 2), keepdim=True) == values.amin((1, 2), keepdim=True)

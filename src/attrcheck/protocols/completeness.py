@@ -41,13 +41,8 @@ class Completeness(Protocol):
         """Outcomes [N, 1 + thresholds], the intact image first, and whether the map is defined."""
         values = normalised(maps, self.normalisation)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
-        every = [
-            batch.intact,
-            *(
-                outcome(model, remove(~(values > tenth / 10)), batch.labels)
-                for tenth in self.tenths
-            ),
-        ]
+        low = [(~(values > tenth / 10)).to(batch.images.device) for tenth in self.tenths]
+        every = [batch.intact, *(outcome(model, remove(keep), batch.labels) for keep in low)]
         rows = {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
         return {**rows, "defined": values.isfinite().all(2).all(1).cpu().numpy()}
 

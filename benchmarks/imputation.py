@@ -9,7 +9,7 @@ process, in turns, on the same images and masks; a ratio is that of the fastest 
 the largest difference between the two, in standard deviations of the image's channel.
 
 The goal at 224 pixels is a tenth of the direct time at 90% missing and a fifth at 50%, and at most
-20 ms an image, about a ResNet-18 forward pass; at 32 pixels at most 100 us an image.
+20 ms an image, about a ResNet-18 forward pass.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ OPTIONS = [
     Option("threads", "torch threads a process (default: cores / workers)", None, "int", "T"),
     Option(
         "device",
-        "auto, cpu, cuda, cuda:K or mps; auto spreads workers over the GPUs there are",
+        "auto, cpu, cuda, cuda:K or mps; auto spreads workers over the GPUs of CUDA",
         "auto",
         metavar="NAME",
     ),

@@ -21,8 +21,9 @@ IMAGES = {"default": 40}
 class Completeness(Protocol):
     """Mean over t = .9, .8, ... .1 of accuracy intact minus accuracy without pixels above t.
 
-    Pixels whose normalised value is above t are imputed. In [-1, 1], higher is better. Images
-    whose normalised map is constant take no part.
+    Pixels whose normalised value is above t are imputed: relative to the map's maximum, as
+    published, unless maps are only clipped. In [-1, 1], higher is better. Images whose normalised
+    map is constant take no part.
     """
 
     tenths: tuple[int, ...] = tuple(range(9, 0, -1))

@@ -1,11 +1,12 @@
 """The linear imputation: a missing pixel is the weighted mean of its eight neighbours.
 
-All images and channels are solved at once by conjugate gradients, each with step lengths of its
-own, from means of kept neighbours, and a multigrid cycle is the preconditioner. A cycle comes close
-to the solution by itself, so the guess that it makes from the residual tells the error before a
-step. An image is stopped after the step whose guess is within the tolerance, or within 1.5 times
-that if it fell to an eighth: with masks of all sorts, 1024 for each of four sizes and tolerances,
-the error was then never above the tolerance, and less than an eighth of it in the median.
+All images and channels are solved at once, on a CPU as many as fit into its cache, by conjugate
+gradients, each with step lengths of its own, from means of kept neighbours; a multigrid cycle is
+the preconditioner. A cycle comes close to the solution by itself, so the guess that it makes from
+the residual tells the error before a step. An image is stopped after the step whose guess is within
+the tolerance, or within 1.5 times that if it fell to an eighth: with masks of all sorts, 1024 for
+each of four sizes and tolerances, the error was then never above the tolerance, and less than an
+eighth of it in the median.
 """
 
 from __future__ import annotations

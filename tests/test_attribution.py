@@ -322,3 +322,15 @@ def test_one_batch_can_be_asked_for_alone(tiny):
     method = tiny.method(lambda model, images, targets: uneven(images))
     maps = attribute_batch(method, tiny.setup, slice(2, 5), seed=0)
     np.testing.assert_array_equal(maps, tiny.setup.images[2:5].sum(1).numpy())
+
+
+def test_torchs_default_type_and_threads_are_put_back(tiny):
+    def function(model, images, targets):
+        torch.set_default_dtype(torch.float64)
+        torch.set_num_threads(7)
+        return uneven(images)
+
+    threads = torch.get_num_threads()
+    attribute(tiny.method(function), tiny.setup, 0)
+    assert torch.get_default_dtype() is torch.float32
+    assert torch.get_num_threads() == threads

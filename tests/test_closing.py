@@ -6,11 +6,12 @@ import pytest
 from attrcheck import gate
 from attrcheck.closing import conclude
 from attrcheck.results import CaseResult, Outcome
-from attrcheck.session import Session
+from attrcheck.session import Session, selection
 
 METHODS = ["good", "bad", "random", "away"]
 SETTINGS = {
     "profile": "smoke", "images": 8, "seed": 0, "methods": METHODS, "of_cases": 2, "of_methods": 4,
+    "whole": selection(["a-x-up", "b-x-up"], METHODS),
 }  # fmt: skip
 
 
@@ -116,3 +117,20 @@ def test_a_run_of_checks_alone_can_be_gated(session):
     assert judged(session, "good.checks == all")[0]
     assert judged(session, "down.dummy_floor <= 0.2")[0]
     assert not judged(session, "good.rank == 1")[0]
+
+
+@pytest.mark.parametrize(
+    ("whole", "partial"),
+    [
+        ((["b-x-up", "a-x-up"], METHODS[::-1]), False),
+        ((["a-x-up", "b-x-up", "c-x-up"], METHODS), True),
+        ((["a-x-up", "c-x-up"], METHODS), True),
+        ((["a-x-up", "b-x-up"], [*METHODS[:3], "another"]), True),
+    ],
+)
+def test_a_selection_is_partial_even_if_it_is_as_large_as_the_whole(session, whole, partial):
+    for payload in session.payloads.values():
+        payload["settings"]["whole"] = selection(*whole)
+    document, _ = conclude(session, [], 0)
+    assert document["settings"]["partial"] is partial
+    assert "whole" not in document["settings"]

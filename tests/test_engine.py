@@ -10,7 +10,9 @@ import attrcheck
 from attrcheck.bench import Bench
 from attrcheck.cases import Case
 from attrcheck.engine import run_case
+from attrcheck.methods import method as methods
 from attrcheck.protocols import Protocol, Reduction
+from attrcheck.protocols._ablation import Ablation
 from attrcheck.resampling import RESAMPLES
 from attrcheck.store import BusyError, Store, StoreError
 
@@ -428,3 +430,33 @@ def test_the_judge_is_on_record_as_it_was_when_it_had_seen_all(tiny):
     settings = tiny.run("tiny-linear-soundness").protocol
     assert settings["normalisation"] == "max"
     assert 0 < settings["level"] <= 1
+
+
+def test_a_change_of_the_method_that_another_rests_on_is_noticed(tiny):
+    tiny.add("signed", lambda model, images, targets: images[:, 0] - 0.5)
+    tiny.add("unsigned", lambda *_: 1 / 0, absolute_of="signed")
+    before = scores(tiny.run())["unsigned"]
+    scale = 3
+    del methods._entries["signed"]
+    attrcheck.method("signed")(lambda model, images, targets: images[:, 0] ** scale - 0.1)
+    assert scores(tiny.run())["unsigned"] != before
+
+
+def test_a_judge_that_breaks_on_one_method_names_it_and_goes_on(tiny):
+    @dataclass(frozen=True)
+    class Picky(Ablation):
+        def observe(self, model, batch, maps, shared):
+            if (maps < 0).any():
+                raise ValueError("a negative map")
+            return super().observe(model, batch, maps, shared)
+
+    attrcheck.protocol("picky")(lambda: Picky(True, False))
+    tiny.add("grim", lambda model, images, targets: -images[:, 0].abs() - 1)
+    tiny.add("glad", lambda model, images, targets: images[:, 0].abs() + 1)
+    found = tiny.run("tiny-linear-picky", methods=("grim", "glad")).outcomes
+    assert found["glad"].status == "ok"
+    assert found["grim"].status == "error"
+    reason = found["grim"].reason
+    assert "judging method 'grim' on tiny-linear raised ValueError" in reason
+    assert "starts with image 'picture0'" in reason
+    assert "a negative map" in reason

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from attrcheck.guard import Snapshot
+from attrcheck.models._prepare import prepare
 
 
 class Model(nn.Module):
@@ -139,3 +140,15 @@ def test_a_part_whose_forward_was_exchanged_is_noticed(model, change):
     model.act.forward = lambda inputs: inputs
     assert change() is not None
     assert "act" in change()
+
+
+def test_a_graph_that_was_recompiled_otherwise_is_noticed():
+    model = prepare(nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(18, 2)))
+    before = Snapshot.of(model)
+    model.recompile()
+    assert before.code[1] == model.code
+    [relu] = [node for node in model.graph.nodes if node.target == "1"]
+    relu.replace_all_uses_with(relu.args[0])
+    model.graph.erase_node(relu)
+    model.recompile()
+    assert before.change(model) == "changed the graph of the model"

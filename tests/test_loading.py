@@ -8,7 +8,8 @@ from torch import nn
 import attrcheck
 from attrcheck import memory
 from attrcheck.datasets import DatasetError
-from attrcheck.loading import ModelError, check, load
+from attrcheck.loading import ModelError, _build, check, load
+from attrcheck.models import model as models
 from attrcheck.seeds import derive
 
 
@@ -180,3 +181,14 @@ def test_the_fingerprint_covers_weights_buffers_images_and_batches(tiny, loaded,
     monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", 100)
     found.add(tiny.setup.fingerprint)
     assert len(found) == 6
+
+
+def test_a_network_that_its_builder_keeps_is_left_alone(tiny):
+    kept = tiny.network(tiny.dataset()).train()
+    before = [weight.clone() for weight in kept.parameters()]
+    attrcheck.model("kept", datasets="tiny")(lambda data: kept)
+    _, network = load("tiny", "kept", None, "cpu"), _build(models.get("kept"), None, "cpu")
+    for weight in network.parameters():
+        weight.data.add_(1)
+    assert kept.training
+    assert all(map(torch.equal, kept.parameters(), before))

@@ -306,3 +306,19 @@ def test_the_plugin_is_light():
         for _ in range(5)
     )
     assert seconds < 0.03
+
+
+def test_a_project_whose_ids_look_like_ours_is_left_alone(pytester):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("how", ["seed-random", "contract-gradcam", "digits-resnet-morf"])
+        def test_how(how):
+            if how == "seed-random":
+                pytest.skip("not today")
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.no_fnmatch_line("*attrcheck::*")

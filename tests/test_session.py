@@ -85,3 +85,13 @@ def test_an_item_that_runs_again_replaces_what_it_sent(session):
 
 def test_every_session_is_a_run_of_its_own():
     assert Session().run != Session().run
+
+
+def test_an_item_that_went_well_and_sent_nothing_is_not_ours(session):
+    mine, other = "suites/test_cases.py::test_case[tiny-linear-morf]", "x.py::test[contract-slope]"
+    session.expect([mine, other])
+    session.dismiss(other)
+    assert session.missing == ["tiny-linear-morf"]
+    session.take(payload("tiny-linear-morf"))
+    session.dismiss(mine)
+    assert session.expected == {"tiny-linear-morf"}

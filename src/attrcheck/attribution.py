@@ -99,8 +99,12 @@ def attribute_batch(
 
 @contextmanager
 def seeded(seed: int, devices: list[torch.device]) -> Iterator[None]:
-    """Seed the global generators of torch, numpy and Python, with gradients on; undo it after."""
+    """Seed the global generators of torch, numpy and Python, with gradients on; undo it after.
+
+    And whatever else is done to torch's default type and number of threads.
+    """
     states = np.random.get_state(), random.getstate()
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     try:
         with torch.random.fork_rng(devices), torch.enable_grad():
             torch.manual_seed(seed)
@@ -110,6 +114,8 @@ def seeded(seed: int, devices: list[torch.device]) -> Iterator[None]:
     finally:
         np.random.set_state(states[0])
         random.setstate(states[1])
+        torch.set_default_dtype(dtype)
+        torch.set_num_threads(threads)
 
 
 def _checked(maps: object, method: Method, setup: Setup, part: slice) -> NDArray[np.float32]:

@@ -14,6 +14,7 @@ from torch import nn
 
 from attrcheck.attribution import MethodError, Retrial, attribute
 from attrcheck.cases import Case
+from attrcheck.errors import AttrcheckError
 from attrcheck.fingerprint import digest, of_code
 from attrcheck.lessons import lessons
 from attrcheck.loading import Setup, check, load
@@ -130,7 +131,16 @@ class Bench:
                 batch = replace(setup.batch(part, seed, intact), attribute=retrial.on(part))
                 chosen = torch.from_numpy(maps.arrays["maps"][part]).to(setup.images.device)
                 own = {name: row[part] for name, row in shared.items()}
-                return protocol.observe(model, batch, chosen, own)
+                try:
+                    return protocol.observe(model, batch, chosen, own)
+                except (AttrcheckError, BusyError):  # of the dataset, the model or the store
+                    raise
+                except Exception as error:
+                    raise MethodError(
+                        f"judging method {method.name!r} on {setup.pair} raised "
+                        f"{type(error).__name__} in the batch that starts with image "
+                        f"{setup.dataset.ids[part][0]!r}: {error}"
+                    ) from error
 
             model: nn.Module = setup.judge
             with limited_to(self.settings.memory):
@@ -233,8 +243,9 @@ def _base(method: Method) -> Method:
 
 
 def marks(method: Method) -> tuple[str, ...]:
-    """What tells one version of a method from another."""
-    return method.name, of_code(method.attribute), version("captum")
+    """What tells one version of a method, and of the one that it rests on, from another."""
+    base = marks(find(method.absolute_of)) if method.absolute_of else ()
+    return method.name, of_code(method.attribute), version("captum"), *base
 
 
 def _applies(method: Method, setup: Setup) -> str | None:

@@ -108,7 +108,8 @@ def kept(check: Check, subject: Subject, lab: Lab) -> Verdict:
     if not check.run.__module__.startswith("attrcheck."):
         return check.run(lab, *subject.arguments)
     settings = lab.settings
-    code = protocols.get(subject.protocol).make(settings.profile).code if subject.protocol else ""
+    judge = protocols.get(subject.protocol).make(settings.profile) if subject.protocol else None
+    code = (judge.code, repr(judge)) if judge else ""
     device = torch.device(settings.device).type
     fingerprint = digest(
         of_package(), code, settings.profile, settings.seed, torch.__version__, device

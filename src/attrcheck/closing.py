@@ -14,7 +14,7 @@ from attrcheck import gate
 from attrcheck.report import document as documents
 from attrcheck.report import files, terminal
 from attrcheck.results import CaseResult
-from attrcheck.session import Session
+from attrcheck.session import Session, selection
 from attrcheck.settings import cores
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
@@ -26,6 +26,7 @@ NOTHING: dict[str, Any] = {
     "methods": [],
     "of_cases": 0,
     "of_methods": 0,
+    "whole": "",
 }
 """The settings of a run in which no item got as far as to send any."""
 
@@ -79,10 +80,10 @@ def publish(document: dict[str, Any], folder: Path) -> tuple[list[str], list[Ver
 def _settings(session: Session) -> dict[str, Any]:
     """The settings that the items ran with, and whether they are all there is."""
     sent = [session.payloads[item]["settings"] for item in sorted(session.payloads)]
-    settings: dict[str, Any] = sent[0] if sent else dict(NOTHING)
-    ran = len(session.of_kind("case"))
-    whole = (settings["of_cases"], settings["of_methods"])
-    return {**settings, "partial": (ran, len(settings["methods"])) != whole}
+    settings: dict[str, Any] = dict(sent[0] if sent else NOTHING)
+    ran = selection((payload["id"] for payload in session.of_kind("case")), settings["methods"])
+    whole = settings.pop("whole")
+    return {**settings, "partial": ran != whole}
 
 
 def _figures(document: dict[str, Any]) -> dict[str, gate.Figures]:

@@ -17,12 +17,13 @@ HOOKS = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a method must leave as it was: weights, mode and hooks of every part of a model."""
+    """What a method must leave as it was: weights, mode and hooks of every part, and the code."""
 
     state: dict[str, Tensor]
     modes: dict[str, bool]
     hooks: dict[str, list[int]]
     parts: dict[str, tuple[nn.Module, object]]
+    code: object
 
     @classmethod
     def of(cls, model: nn.Module) -> Snapshot:
@@ -33,6 +34,7 @@ class Snapshot:
             modes={name: module.training for name, module in modules.items()},
             hooks={name: _hooks(module) for name, module in modules.items()},
             parts={name: (module, vars(module).get("forward")) for name, module in modules.items()},
+            code=_code(model),
         )
 
     def change(self, model: nn.Module) -> str | None:
@@ -53,12 +55,17 @@ class Snapshot:
             part, forward = self.parts[name]
             if module is not part or vars(module).get("forward") is not forward:
                 return f"exchanged a part of the model ({where})"
-        return None
+        return None if _code(model) == self.code else "changed the graph of the model"
 
 
 def _state(model: nn.Module) -> dict[str, Tensor]:
     """Weights and buffers, those that are not saved included."""
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _code(model: nn.Module) -> object:
+    """What a prepared graph runs: recompiling one changes neither its parts nor its weights."""
+    return type(model).forward, getattr(model, "code", None)
 
 
 def _hooks(module: nn.Module) -> list[int]:

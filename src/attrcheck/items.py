@@ -18,6 +18,7 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.lab import Lab
 from attrcheck.progress import Live
 from attrcheck.results import CaseResult
+from attrcheck.session import selection
 from attrcheck.settings import Settings, cores
 from attrcheck.store import Store
 
@@ -132,14 +133,17 @@ def device(name: str, index: int) -> str:
 
 
 def _payload(item: str, kind: str, settings: Settings, result: dict[str, Any]) -> str:
+    methods = options.affordable(settings.profile)
+    cases = [case.id for case in table(profile=settings.profile)]
     shown = {
         "profile": settings.profile,
         "images": settings.images,
         "seed": settings.seed,
         "device": torch.device(settings.device).type,
         "methods": list(settings.methods),
-        "of_methods": len(options.affordable(settings.profile)),
-        "of_cases": len(table(profile=settings.profile)),
+        "of_methods": len(methods),
+        "of_cases": len(cases),
+        "whole": selection(cases, methods),
     }
     volatile = {"threads": settings.threads}
     payload = {"id": item, "kind": kind, "settings": shown, "run": volatile, "result": result}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -122,8 +123,8 @@ def load(
 
 
 def _build(spec: ModelSpec, data: Dataset, device: str) -> nn.Module:
-    """The network with its weights, on the device."""
-    network = spec.build(data)
+    """The network with its weights, on the device; a copy, as a builder may keep its own."""
+    network = copy.deepcopy(spec.build(data))
     if spec.embedded:
         load_weights(network, data.name, spec.name)
     return network.eval().to(device)

@@ -215,6 +215,8 @@ class Controller:
             self.painter.wipe()
         if payload := getattr(report, "attrcheck", None):
             self.session.take(payload)
+        elif report.skipped or (report.when == "call" and report.passed):
+            self.session.dismiss(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

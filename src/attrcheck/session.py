@@ -6,12 +6,14 @@ import json
 import re
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from attrcheck.cases import is_case
 from attrcheck.checks import check as checks
 from attrcheck.datasets import dataset as datasets
+from attrcheck.fingerprint import digest
 from attrcheck.methods import method as methods
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
@@ -33,6 +35,11 @@ class Session:
         found = (PARAMETERS.search(node_id) for node_id in node_ids)
         self.expected.update(match["id"] for match in found if match and _is_ours(match["id"]))
 
+    def dismiss(self, node_id: str) -> None:
+        """Expect nothing of an item that went well but sent nothing: it only looks like ours."""
+        if (match := PARAMETERS.search(node_id)) and match["id"] not in self.payloads:
+            self.expected.discard(match["id"])
+
     def take(self, text: str) -> None:
         """Note what an item sent."""
         payload = json.loads(text)
@@ -47,6 +54,11 @@ class Session:
     def missing(self) -> list[str]:
         """Items that were collected and sent nothing: crashed, never run, or failed to load."""
         return sorted(self.expected - self.payloads.keys())
+
+
+def selection(cases: Iterable[str], methods: Iterable[str]) -> str:
+    """What tells a choice of cases and methods from another of the same size."""
+    return digest(sorted(cases), sorted(methods))
 
 
 def _is_ours(text: str) -> bool:

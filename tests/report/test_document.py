@@ -165,6 +165,16 @@ def test_cases_without_random_are_not_counted():
     assert entry(without, "other")["beats_random"] == {"cases": 0, "of": 0}
 
 
+def test_a_case_without_a_score_is_not_beaten_unless_the_method_is_not_for_it():
+    found = document(
+        result("a-x-up", {"random": 0.1, "other": 0.9}),
+        result("b-x-up", {"random": 0.1, "other": Outcome("undefined", "no score")}),
+        result("c-x-up", {"random": 0.1, "other": None}),
+        result("d-x-up", {"random": 0.1, "other": Outcome("not_applicable", "not for it")}),
+    )
+    assert entry(found, "other")["beats_random"] == {"cases": 1, "of": 3}
+
+
 def test_a_method_without_any_score_is_left_off_the_board():
     found = document(
         result("a-x-up", {"one": 0.2, "broken": None, "two": 0.4}),

@@ -94,6 +94,12 @@ def test_a_partial_run_says_so_and_names_its_methods(document):
     assert "saliency, random" in remark
 
 
+def test_another_selection_of_the_same_size_says_so(document):
+    document["settings"] |= {"partial": True, "of_cases": 1, "of_methods": 2}
+    [_, remark] = terminal.remarks(document)
+    assert remark.startswith("PARTIAL: other cases or methods than those of the profile default")
+
+
 def test_an_incomplete_run_says_so_and_names_what_is_missing(document):
     document["missing"] = [f"a-x-p{number}" for number in range(9)]
     [_, remark] = terminal.remarks(document)

@@ -171,15 +171,19 @@ class Ranking:
         )
 
     def _beats_random(self, method: str) -> dict[str, int]:
-        """In how many cases the interval of the paired difference to `random` excludes zero."""
+        """In how many cases the interval of the paired difference to `random` excludes zero.
+
+        Of all to which the method applies: one without a score beats nobody.
+        """
         beaten = of = 0
         for result in self.results if method != "random" else []:
             rival, own = result.outcomes.get("random"), result.outcomes[method]
-            if rival and len(rival.replicates) and len(own.replicates):
-                sign = 1 if result.higher_is_better else -1
-                low, _ = interval(sign * (own.replicates - rival.replicates))
+            if rival and len(rival.replicates) and own.status != "not_applicable":
                 of += 1
-                beaten += low is not None and low > 0
+                if len(own.replicates):
+                    sign = 1 if result.higher_is_better else -1
+                    low, _ = interval(sign * (own.replicates - rival.replicates))
+                    beaten += low is not None and low > 0
         return {"cases": beaten, "of": of}
 
 

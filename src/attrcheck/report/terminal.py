@@ -30,10 +30,11 @@ def remarks(document: dict[str, Any]) -> list[str]:
     if missing:
         lines.append(f"INCOMPLETE: no result from {len(missing)} item(s): {_some(missing)}")
     if settings["partial"]:
-        lines.append(
-            f"PARTIAL: {cases} of {settings['of_cases']} cases, "
-            f"{methods} of {settings['of_methods']} methods: {_some(settings['methods'])}"
-        )
+        all_cases, all_methods = settings["of_cases"], settings["of_methods"]
+        ran = f"{cases} of {all_cases} cases, {methods} of {all_methods} methods"
+        if (cases, methods) == (all_cases, all_methods):
+            ran = f"other cases or methods than those of the profile {settings['profile']}"
+        lines.append(f"PARTIAL: {ran}: {_some(settings['methods'])}")
     return lines
 
 

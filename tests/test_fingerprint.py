@@ -1,17 +1,22 @@
+import copy
+import importlib
 import json
 import os
 import subprocess
 import sys
 import textwrap
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from captum._utils.models.linear_model import SkLearnLasso
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from attrcheck import fingerprint
 from attrcheck.fingerprint import digest, of_code
 
 PLAIN = st.recursive(
@@ -284,3 +289,91 @@ def test_two_conftests_of_the_same_name_are_two_files(tmp_path):
     assert of(two, one)[1] == before[1]
     assert of(one, two)[0] == before[0]
     assert of(one, two)[1] != before[1]
+
+
+def of(*parts, **settings):
+    """A function that was given some settings."""
+    return partial(print, *parts, **settings)
+
+
+def closing_over(value):
+    return lambda: value
+
+
+class Caller:
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self):
+        return self.value
+
+    def bound(self):
+        return self.value
+
+
+VALUES = [
+    (1, 2),
+    ((1, 2), (2, 1)),
+    ({"a": 1}, {"a": 2}),
+    ({1, 2}, {1, 3}),
+    (Path("a"), Path("b")),
+    (torch.zeros(2), torch.ones(2)),
+    (torch.float32, torch.float64),
+    (partial(print, 1), partial(print, 2)),
+    (Caller([1]), Caller([2])),
+    (torch.nn.LeakyReLU(0.1), torch.nn.LeakyReLU(0.2)),
+    (SkLearnLasso(alpha=0.1), SkLearnLasso(alpha=0.2)),
+    (len, print),
+]
+
+
+@pytest.mark.parametrize("hold", [of, closing_over, Caller, lambda value: Caller(value).bound])
+@pytest.mark.parametrize(("one", "other"), VALUES)
+def test_whatever_a_function_holds_counts(hold, one, other):
+    assert of_code(hold(one)) != of_code(hold(other))
+    assert of_code(hold(one)) == of_code(hold(copy.deepcopy(one)))
+
+
+def test_a_function_may_hold_itself():
+    def count(number):
+        return number and count(number - 1)
+
+    caller = Caller(None)
+    caller.value = [caller, count]
+    assert of_code(count) == of_code(count)
+    assert of_code(caller) != of_code(Caller(None))
+
+
+def test_libraries_are_told_apart_by_name_and_version_not_walked(monkeypatch):
+    """Only what is registered is read, and what it imports of its own project."""
+    read = []
+    monkeypatch.setattr(fingerprint, "_of_file", lambda name, *place: read.append(name) or name)
+    of_code(closing_over([torch.nn.ReLU(), SkLearnLasso(alpha=1.0), np.sum, Caller(1)]))
+    assert set(read) == {__name__}
+
+
+def test_what_cannot_be_imported_or_found_is_left_out(tmp_path, monkeypatch):
+    """A relative import outside of a package, and a package that raises."""
+    (tmp_path / "raises").mkdir()
+    (tmp_path / "raises" / "__init__.py").write_text("raise RuntimeError('no')")
+    (tmp_path / "lonely.py").write_text(
+        "def f():\n    from . import sibling\n    import raises.inside\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("lonely")
+    assert of_code(module.f)
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_libraries_of_another_environment_are_libraries_too(tmp_path, monkeypatch, folder):
+    place = tmp_path / "lib" / folder
+    place.mkdir(parents=True)
+    (place / "elsewhere.py").write_text("x = 1\n")
+    (tmp_path / "uses_it.py").write_text("import elsewhere\n\ndef f(): return elsewhere.x\n")
+    for path in (place, tmp_path):
+        monkeypatch.syspath_prepend(path)
+    before = of_code(importlib.import_module("uses_it").f)
+    (place / "elsewhere.py").write_text("x = 2\n")
+    fingerprint._of_file.cache_clear()
+    assert of_code(importlib.import_module("uses_it").f) == before
+    del sys.modules["uses_it"], sys.modules["elsewhere"]

@@ -6,13 +6,20 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+DEEPEST = 12
+"""So many things inside one another are looked into."""
 
 
 def digest(*parts: Any) -> str:
@@ -49,17 +56,34 @@ def _feed(hasher: Any, part: Any) -> None:
 def of_code(function: Callable[..., Any]) -> str:
     """Hash of the file that defines a function and of the project files that it imports.
 
-    Arguments of a partial and plain values that a closure holds count too. Installed libraries
-    are left out: they are told apart by version, not by source.
+    Arguments of a partial, what a closure holds and the attributes of a callable object count too.
+    Installed libraries are left out: they are told apart by version, not by source.
     """
+    return _of_code(function, ())
+
+
+def _of_code(function: Any, seen: tuple[int, ...]) -> str:
     if isinstance(function, functools.partial):
-        keywords = sorted(function.keywords.items())
-        return digest(of_code(function.func), _settings(function.args), _settings(keywords))
-    held = (cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell)
-    plain = [value for value in held if isinstance(value, PLAIN)]
-    home = _globals(function)
-    code = _of_file(home["__name__"], home.get("__package__") or "", home.get("__file__") or "")
-    return digest(code, plain) if plain else code
+        given = [function.args, sorted(function.keywords.items())]
+        return digest(_of_code(function.func, seen), _settings(given, seen))
+    settings = _settings(_held(function), (*seen, id(function)))
+    if not (code := _name(function)) or not seen:  # what is registered counts, installed or not
+        home = _globals(function)
+        code = _of_file(home["__name__"], home.get("__package__") or "", home.get("__file__") or "")
+    return digest(code, settings) if settings else code
+
+
+def _held(function: Any) -> list[Any]:
+    """What a function closes over, and the attributes of the object that it belongs to or is."""
+    held = []
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # no value yet
+            held.append(cell.cell_contents)
+    plain = isinstance(function, type | types.FunctionType)
+    owner = None if plain else getattr(function, "__self__", function)
+    if owner is not None and not isinstance(owner, type | types.ModuleType):
+        held.append(getattr(owner, "__dict__", {}))
+    return held
 
 
 @functools.cache
@@ -70,13 +94,42 @@ def of_package() -> str:
     return digest(*sorted((str(path.relative_to(root)), path.read_bytes()) for path in files))
 
 
-def _settings(value: Any) -> Any:
-    """An argument as something with a stable hash."""
-    if isinstance(value, tuple | list):
-        return [_settings(item) for item in value]
+def _settings(value: Any, seen: tuple[int, ...]) -> Any:
+    """A value as something with a stable hash; `seen` are those that it is part of."""
     if isinstance(value, PLAIN) or hasattr(value, "tobytes") or hasattr(value, "detach"):
         return value
-    return of_code(value if callable(value) else type(value))
+    if id(value) in seen or len(seen) > DEEPEST:
+        return type(value).__name__
+    seen = (*seen, id(value))
+    if isinstance(value, Mapping):
+        items = {str(_settings(key, seen)): _settings(item, seen) for key, item in value.items()}
+        return [(key, items[key]) for key in sorted(items)]
+    if isinstance(value, tuple | list):
+        return [_settings(item, seen) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(str(_settings(item, seen)) for item in value)
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if callable(value):
+        line = getattr(getattr(value, "__code__", None), "co_firstlineno", 0)
+        return [getattr(value, "__qualname__", ""), line, _of_code(value, seen)]
+    attributes = getattr(value, "__dict__", None)
+    if isinstance(value, Enum) or not attributes:
+        return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+    return [_of_code(type(value), seen), _settings(attributes, seen)]
+
+
+def _name(kind: Any) -> str:
+    """What tells a function or class of an installed library from another; none for one's own."""
+    if not hasattr(kind, "__qualname__"):
+        kind = type(kind)
+    library = str(kind.__module__).partition(".")[0]
+    if library == __package__ or not _is_installed(_place(library)[1]):
+        return ""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    with suppress(metadata.PackageNotFoundError):
+        name += f" of {metadata.version(library)}"
+    return name
 
 
 def _globals(function: Any) -> dict[str, Any]:
@@ -104,6 +157,10 @@ def _of_file(name: str, package: str, file: str) -> str:
             continue
         found[current] = Path(file).read_bytes()
         for imported in _imports(found[current], package):
+            library, _, inside = imported.partition(".")
+            # To look for a part of a package is to import the package.
+            if inside and library != name.partition(".")[0] and _is_installed(_place(library)[1]):
+                continue
             waiting.append((imported, *_place(imported)))
     return digest(*sorted(found.items()))
 
@@ -118,6 +175,8 @@ def _imports(source: bytes, package: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
+                if not package:
+                    continue
                 base = importlib.util.resolve_name("." * node.level + base, package)
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
@@ -130,7 +189,7 @@ def _place(name: str) -> tuple[str, str]:
         return getattr(module, "__package__", "") or "", getattr(module, "__file__", "") or ""
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, AttributeError, ValueError):
+    except Exception:  # whatever a package raises that cannot be imported here
         return "", ""
     return (spec.parent or "", spec.origin or "") if spec else ("", "")
 
@@ -141,7 +200,16 @@ def _belongs(name: str, file: str, start: str) -> bool:
         return False
     if name.partition(".")[0] == start.partition(".")[0]:
         return True
-    return not any(Path(file).is_relative_to(root) for root in _installed_roots())
+    return not _is_installed(file)
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    """Whether a file belongs to a library, of this environment or of one below it, or to Python."""
+    path = Path(file)
+    below = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    frozen = file in ("built-in", "frozen")
+    return below or frozen or any(path.is_relative_to(root) for root in _installed_roots())
 
 
 @functools.cache

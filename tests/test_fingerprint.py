@@ -377,3 +377,12 @@ def test_libraries_of_another_environment_are_libraries_too(tmp_path, monkeypatc
     fingerprint._of_file.cache_clear()
     assert of_code(importlib.import_module("uses_it").f) == before
     del sys.modules["uses_it"], sys.modules["elsewhere"]
+
+
+def test_what_a_function_notes_while_it_works_makes_it_no_other():
+    notes, caller = [], Caller({})
+    function = closing_over(notes)
+    before = of_code(function), of_code(caller), of_code(caller.bound)
+    notes.append(1)
+    caller.value["a"] = 1
+    assert (of_code(function), of_code(caller), of_code(caller.bound)) == before

@@ -7,6 +7,7 @@ from torch import nn
 
 import attrcheck
 from attrcheck import memory
+from attrcheck.attribution import attribute
 from attrcheck.datasets import DatasetError
 from attrcheck.loading import ModelError, _build, check, load
 from attrcheck.models import model as models
@@ -192,3 +193,15 @@ def test_a_network_that_its_builder_keeps_is_left_alone(tiny):
         weight.data.add_(1)
     assert kept.training
     assert all(map(torch.equal, kept.parameters(), before))
+
+
+def test_methods_see_the_whole_dataset_however_many_images_are_evaluated(tiny):
+    seen = []
+
+    def curious(model, images, targets, *, dataset):
+        seen.append(len(dataset))
+        return images[:, 0]
+
+    for images in (3, None):
+        attribute(tiny.method(curious), load("tiny", "linear", images, "cpu"), 0)
+    assert seen == [8, 8]

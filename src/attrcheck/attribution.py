@@ -78,7 +78,7 @@ def attribute_batch(
     given = setup.images[part] if instead is None else instead
     images, targets = given.clone(), setup.labels[part].clone()
     asked = inspect.signature(method.attribute).parameters
-    offers = {"seeds": setup.seeds(part, seed, method.name), "dataset": setup.dataset}
+    offers = {"seeds": setup.seeds(part, seed, method.name), "dataset": setup.reference}
     optional = {name: value for name, value in offers.items() if name in asked}
     devices = [images.device] if images.device.type == "cuda" else []
     first = setup.dataset.ids[part][0]

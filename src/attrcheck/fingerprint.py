@@ -16,8 +16,10 @@ from enum import Enum
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_KNOWN: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 DEEPEST = 12
 """So many things inside one another are looked into."""
 
@@ -56,10 +58,19 @@ def _feed(hasher: Any, part: Any) -> None:
 def of_code(function: Callable[..., Any]) -> str:
     """Hash of the file that defines a function and of the project files that it imports.
 
-    Arguments of a partial, what a closure holds and the attributes of a callable object count too.
-    Installed libraries are left out: they are told apart by version, not by source.
+    Arguments of a partial, what a closure holds and the attributes of a callable object count too,
+    as they are when they are first looked at: some keep notes of what they did. Installed libraries
+    are left out: they are told apart by version, not by source.
     """
-    return _of_code(function, ())
+    owner = getattr(function, "__self__", function)
+    name = getattr(function, "__qualname__", "")
+    try:
+        known = _KNOWN.setdefault(owner, {})
+    except TypeError:  # nothing that can be remembered
+        return _of_code(function, ())
+    if name not in known:
+        known[name] = _of_code(function, ())
+    return known[name]
 
 
 def _of_code(function: Any, seen: tuple[int, ...]) -> str:

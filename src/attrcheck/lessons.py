@@ -62,4 +62,4 @@ def of_training(setup: Setup, count: int) -> Setup:
     part = replace(data, images=images, labels=labels, ids=ids, masks=None)
     device = setup.images.device
     normalised = data.normalise(images.to(device))
-    return replace(setup, dataset=part, images=normalised, labels=labels.to(device))
+    return replace(setup, dataset=part, whole=None, images=normalised, labels=labels.to(device))

@@ -39,6 +39,7 @@ class Setup:
 
     network: prepared, for methods to take apart. judge: for protocols to look at images with,
     fast and out of the methods' reach. facts: about its fine-tuning, where it went through one.
+    whole: all of the dataset, if it has more images than are looked at.
     """
 
     dataset: Dataset
@@ -49,11 +50,17 @@ class Setup:
     labels: Tensor
     fingerprint: str
     facts: dict[str, Any] = field(default_factory=dict)
+    whole: Dataset | None = None
 
     @property
     def pair(self) -> str:
         """The name of the pair, as in the ids of its cases."""
         return f"{self.dataset.name}-{self.model}"
+
+    @property
+    def reference(self) -> Dataset:
+        """What methods take backgrounds and statistics from, however many images are looked at."""
+        return self.whole or self.dataset
 
     def slices(self, images: int | None = None) -> Iterator[slice]:
         """The batches that all images, or the first of them, are cut into, alike in every run."""
@@ -93,13 +100,14 @@ def load(
     With `tuning` the model is fine-tuned first: from the weights that ship with the package, from
     the store of these settings, or here and now.
     """
-    data = _load_dataset(dataset).head(images)
+    whole = _load_dataset(dataset)
+    data = whole.head(images)
     spec = models.get(model)
     network = _build(spec, data, device)
     facts: dict[str, Any] = {}
     if tuning is not None:
         store = Store(settings.store, settings.run, settings.fresh) if settings else None
-        network, facts = tuned(network, _load_dataset(dataset), spec, tuning, store)
+        network, facts = tuned(network, whole, spec, tuning, store)
     state = (part for item in network.state_dict().items() for part in item)
     return Setup(
         dataset=data,
@@ -110,6 +118,7 @@ def load(
         labels=data.labels.to(device),
         fingerprint=digest(
             data.fingerprint,
+            whole.fingerprint,
             of_code(spec.build),
             of_code(prepare),
             of_code(fast),
@@ -119,6 +128,7 @@ def load(
             *state,
         ),
         facts=facts,
+        whole=whole,
     )
 
 

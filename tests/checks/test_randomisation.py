@@ -15,6 +15,7 @@ from attrcheck.checks.randomisation import counted, layers, randomisation, rando
 from attrcheck.loading import load
 from attrcheck.methods import Method
 from attrcheck.methods import method as methods
+from attrcheck.models._prepare import prepare
 
 PAIR = ("digits", "resnet", 8, "cpu")
 
@@ -135,3 +136,40 @@ def test_without_weights_there_is_nothing_to_forget():
     verdict = randomisation(Method("same", lambda model, images, targets: images), setup)
     assert verdict.passed is None
     assert "no weights" in verdict.reason
+
+
+class Scattered(nn.Module):
+    """Lists its norms after all convolutions, and uses one convolution twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(2, 2)
+        self.convs = nn.ModuleList(nn.Conv2d(2, 2, 3, padding=1) for _ in range(2))
+        self.norms = nn.ModuleList(nn.GroupNorm(1, 2) for _ in range(2))
+
+    def forward(self, x):
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = norm(conv(x)).relu()
+        return self.head(self.convs[0](x).mean((2, 3)))
+
+
+def test_layers_of_a_graph_come_in_the_order_of_their_use():
+    names = layers(prepare(Scattered()))
+    assert names[0] == "head"
+    assert names[2:] == ["norms.1", "convs.1", "norms.0", "convs.0"]
+    assert len(names) == 6  # the second use has weights of its own
+
+
+def test_maps_that_stay_constant_have_not_changed():
+    flat, steep = np.zeros((2, 3, 3), np.float32), np.arange(18, dtype=np.float32).reshape(2, 3, 3)
+    assert rank_correlation(flat, flat) == 1
+    assert rank_correlation(flat, steep) == 0
+    mixed = np.stack([flat[0], steep[1]])
+    assert rank_correlation(mixed, mixed) == 1
+
+
+def test_a_method_that_returns_nothing_passes_no_check_of_change():
+    setup = load(*PAIR)
+    nothing = Method("nothing", lambda model, images, targets: 0 * images[:, 0], constant="always")
+    for name in ("randomisation", "target_sensitivity"):
+        assert checks.get(name).run(nothing, setup).passed is False

@@ -128,3 +128,15 @@ def test_nothing_waits_for_the_garbage_collector():
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+
+
+def test_an_activation_with_a_parameter_a_channel():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 4, 3), nn.PReLU(4), nn.Flatten(), nn.Linear(4 * 36, 3)]
+    network = nn.Sequential(*layers).double()
+    nn.init.uniform_(network[1].weight, -0.5, 0.5)
+    model, images, baselines = prepare(network), *(x[..., :8, :8] for x in _doubled())
+    found = deeplift.contributions(model, images, TARGETS, baselines).sum((-1, -2))
+    ends, starts = network(images), network(baselines)
+    wanted = torch.stack([ends[i, t] - starts[:, t] for i, t in enumerate(TARGETS)])
+    torch.testing.assert_close(found, wanted.detach())

@@ -232,3 +232,14 @@ def test_what_is_registered(name, passes):
     assert maps.shape == (1, 32, 32)
     # One pass is there to learn how much memory a sample takes.
     assert spec.passes == (model.samples - 1, 0) == (passes, 0)
+
+
+@pytest.mark.parametrize("name", ["lime", "kernel_shap"])
+def test_images_in_double_precision(name):
+    network, images = random_family("vgg"), smooth_images(1)
+    targets = torch.tensor([1])
+    settings = {"dataset": dataset.get("shapes").load().head(4), "seeds": (3,)}
+    run = method.get(name).attribute
+    single = run(prepare(network), images, targets, **settings)
+    double = run(prepare(network).double(), images.double(), targets, **settings)
+    torch.testing.assert_close(double.float(), single.float(), rtol=1e-2, atol=1e-3)

@@ -6,6 +6,7 @@ from torch import fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
 
+from attrcheck.methods import method as methods
 from attrcheck.models._graph import Add, Concat, Mean, Multiply, last_stage
 from attrcheck.models._prepare import NotTraceable, prepare
 from tests.reference_methods import FAMILIES, enliven, random_family, smooth_images
@@ -217,10 +218,20 @@ class Aliases(nn.Module):
             x += self.conv(x)
         elif self.change == "number":
             x *= 3
+        elif self.change == "difference":
+            x -= 0.5
+        elif self.change == "quotient":
+            x /= 3
+        elif self.change == "power":
+            x **= 2
         return (x.sigmoid() + y).mean((2, 3))
 
 
-@pytest.mark.parametrize("change", ["module", "function", "method", "torch", "sum", "number"])
+CHANGES = ("module", "function", "method", "torch")
+OPERATORS = ("sum", "number", "difference", "quotient", "power")
+
+
+@pytest.mark.parametrize("change", [*CHANGES, *OPERATORS])
 def test_in_place_operations_keep_their_meaning(change):
     network, images = Aliases(change).eval(), smooth_images(2, 4)
     prepared = prepare(network)
@@ -228,7 +239,8 @@ def test_in_place_operations_keep_their_meaning(change):
     assert_ready(prepared)
     calls = [node for node in prepared.graph.nodes if node.op in ("call_function", "call_method")]
     names = {str(getattr(node.target, "__name__", node.target)) for node in calls}
-    assert not [name for name in names if name.endswith("_") or name in ("iadd", "imul")]
+    in_place = {"iadd", "imul", "isub", "itruediv", "ipow"}
+    assert not [name for name in names if name.endswith("_") or name in in_place]
 
 
 def test_the_input_is_not_changed_in_place():
@@ -348,3 +360,31 @@ def test_the_checkpointed_densenet_is_seen_through():
     prepared = prepare(network)
     assert_same_output(network, prepared, smooth_images(2, 64))
     assert kinds(prepared).count(nn.ReLU) == 121
+
+
+class Turned(nn.Module):
+    """Squares what it sees, behind `x.mT`, which is written like a question for a size."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
+
+    def forward(self, x):
+        tokens = self.conv(x).flatten(2).mT
+        return self.head((tokens * tokens).sum(1))
+
+
+def test_what_follows_a_transposed_view_is_seen():
+    network = Turned().eval()
+    prepared = prepare(network)
+    assert_same_output(network, prepared, smooth_images(2, 6))
+    assert Multiply in kinds(prepared)
+    for name in ("lrp", "deeplift", "guided_backprop"):
+        assert methods.get(name).applies(prepared)
+
+
+def test_a_norm_by_the_batch_has_no_rule():
+    norm = nn.BatchNorm2d(4, track_running_stats=False)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
+    for name in ("lrp", "deeplift"):
+        assert "normalises by the batch" in methods.get(name).applies(prepare(network))

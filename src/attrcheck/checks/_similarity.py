@@ -17,10 +17,12 @@ STEADY = (0.01**2, 0.03**2)
 def rank_correlation(one: Maps, other: Maps) -> float:
     """Mean over images of Spearman's correlation of the pixels, in [-1, 1].
 
-    0 where a map is constant, which agrees with nothing.
+    Two constant maps are as alike as can be: 1. One alone agrees with nothing: 0.
     """
-    pixels = (len(one), -1)
-    return float(np.nan_to_num(spearman(one.reshape(pixels), other.reshape(pixels))).mean())
+    a, b = (maps.reshape(len(maps), -1) for maps in (one, other))
+    constant = [(maps == maps[:, :1]).all(axis=1) for maps in (a, b)]
+    found = np.where(constant[0] & constant[1], 1.0, np.nan_to_num(spearman(a, b)))
+    return float(found.mean())
 
 
 def ssim(one: Maps, other: Maps) -> float:

@@ -51,7 +51,7 @@ def completeness(method: Method, setup: Setup) -> Errors:
 
 def completeness_in_mean(method: Method, setup: Setup) -> Errors:
     """The map sums to f(x) - the mean of f(b), b the first images of the dataset."""
-    return _sums(method, setup, background(setup.dataset, setup.images))
+    return _sums(method, setup, background(setup.reference, setup.images))
 
 
 def conservation(method: Method, setup: Setup) -> Errors:

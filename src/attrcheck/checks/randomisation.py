@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import fx, nn
 
 from attrcheck.attribution import attribute_batch
 from attrcheck.checks import Verdict, check
@@ -64,10 +64,23 @@ def randomisation(method: Method, setup: Setup) -> Verdict:
 def layers(network: nn.Module) -> list[str]:
     """The parts that have weights of their own, from the logits to the image.
 
-    A prepared network lists its parts in the order in which they are used.
+    In the order in which a graph uses them, else in that in which they are listed.
     """
-    owners = (name.rpartition(".")[0] for name, _ in network.named_parameters())
-    return list(dict.fromkeys(owners))[::-1]
+    owners = dict.fromkeys(name.rpartition(".")[0] for name, _ in network.named_parameters())
+    if isinstance(network, fx.GraphModule):
+        used = [str(node.target) for node in network.graph.nodes]
+        places = {owner: min(_places(owner, used), default=len(used)) for owner in owners}
+        return sorted(owners, key=lambda owner: places[owner])[::-1]
+    return list(owners)[::-1]
+
+
+def _places(owner: str, used: list[str]) -> list[int]:
+    """Where a graph calls a part, one that holds it, or asks for its weights."""
+    return [
+        place
+        for place, target in enumerate(used)
+        if f"{owner}.".startswith(f"{target}.") or target.rpartition(".")[0] == owner
+    ]
 
 
 def counted(layers: int, points: int) -> list[int]:

@@ -31,7 +31,7 @@ def superpixels(image: Tensor, cells: int = CELLS) -> Tensor:
     labels = (rows.long()[:, None] * right + columns.long()).flatten()
     for _ in range(ROUNDS):
         sizes = labels.bincount()[:, None]
-        centres = torch.zeros(len(sizes), points.shape[1]).index_add(0, labels, points) / sizes
+        centres = points.new_zeros(len(sizes), points.shape[1]).index_add(0, labels, points) / sizes
         labels = _without_gaps(torch.cdist(points, centres).argmin(1))
     return labels.view(height, width)
 

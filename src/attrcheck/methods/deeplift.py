@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -31,15 +32,21 @@ def rescale(module: nn.Module, tape: Tape, upstream: Tensor, x: Tensor) -> tuple
     A choice between the two instead, pixel by pixel, takes longer than a convolution.
     """
     start, x = tape.starts(x), tape.ends(x)
-    end, slope = _tangent(module, start)
+    run = _of_pairs(module) if isinstance(module, nn.PReLU) else module
+    end, slope = _tangent(run, start)
     noise = torch.addcmul(start.square(), end, end).mul_(TINY**2).add_(FLOOR**2)
     change = x - start
-    multiplier = torch.addcmul(slope.mul_(noise), module(x) - end, change)
+    multiplier = torch.addcmul(slope.mul_(noise), run(x) - end, change)
     multiplier /= torch.addcmul(noise, change, change)
     return (multiplier.mul_(upstream),)
 
 
-def _tangent(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+def _of_pairs(module: nn.Module) -> Callable[[Tensor], Tensor]:
+    """An activation that counts axes, of values [images, baselines, ...]."""
+    return lambda x: module(x.flatten(0, 1)).view(x.shape)
+
+
+def _tangent(module: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
     """Value and slope of an activation."""
     if type(module) is nn.ReLU:  # most are: spare them the detour
         y = module(x)

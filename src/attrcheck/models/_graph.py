@@ -73,6 +73,7 @@ LINEAR: Kinds = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, Add, *NORMS, *AVERAGE
 """Kinds that are affine in eval mode."""
 
 QUERIES = ("size", "dim", "numel", "getattr")
+TURNS = ("T", "mT", "H", "mH")
 SHAPE_CALLS = (
     *("flatten", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand"),
     *("expand_as", "view_as", "contiguous", "getitem", "chunk", "split", "pad", "cat", "to"),
@@ -100,10 +101,17 @@ def signals(graph: fx.Graph) -> set[fx.Node]:
     """The nodes that are tensors and depend on the image; the rest are sizes and constants."""
     found: set[fx.Node] = set()
     for node in graph.nodes:
-        depends = found.intersection(node.all_input_nodes) and call_name(node) not in QUERIES
-        if node.op == "placeholder" or depends:
+        if node.op == "placeholder" or (
+            found.intersection(node.all_input_nodes) and not _asks(node)
+        ):
             found.add(node)
     return found
+
+
+def _asks(node: fx.Node) -> bool:
+    """Whether a node asks for the size or type of a tensor; `x.mT` is a tensor itself."""
+    turns = call_name(node) == "getattr" and node.args[1] in TURNS
+    return call_name(node) in QUERIES and not turns
 
 
 def attentions(model: fx.GraphModule) -> list[fx.Node]:
@@ -144,6 +152,8 @@ def obstacle(model: nn.Module, kinds: Collection[type], calls: Collection[str]) 
         if module is not None:
             if type(module) not in kinds:
                 return f"there is no rule for {type(module).__name__} (at {node.target})"
+            if isinstance(module, NORMS) and not getattr(module, "track_running_stats", True):
+                return f"{node.target} normalises by the batch, so that images are not independent"
         elif node in tensors and call_name(node) not in ("", *calls) and not _scales(node, tensors):
             return f"there is no rule for {call_name(node)}() (at {node.name})"
     return None

@@ -28,7 +28,13 @@ from attrcheck.models._graph import (
 
 INACTIVE = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 STOCHASTIC = ("dropout", "dropout2d", "alpha_dropout", "feature_dropout", "stochastic_depth")
-PURE: dict[Any, Any] = {operator.iadd: operator.add, operator.imul: operator.mul}
+PURE: dict[Any, Any] = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ipow: operator.pow,
+}
 
 
 class NotTraceable(UserWarning):
@@ -69,10 +75,22 @@ class _Proxy(fx.Proxy):
     """Keeps `a += b` apart from `a = a + b`, since the first also changes other names of a."""
 
     def __iadd__(self, other: Any) -> fx.Proxy:
-        return self.tracer.create_proxy("call_function", operator.iadd, (self, other), {})
+        return self._in_place(operator.iadd, other)
+
+    def __isub__(self, other: Any) -> fx.Proxy:
+        return self._in_place(operator.isub, other)
 
     def __imul__(self, other: Any) -> fx.Proxy:
-        return self.tracer.create_proxy("call_function", operator.imul, (self, other), {})
+        return self._in_place(operator.imul, other)
+
+    def __itruediv__(self, other: Any) -> fx.Proxy:
+        return self._in_place(operator.itruediv, other)
+
+    def __ipow__(self, other: Any) -> fx.Proxy:
+        return self._in_place(operator.ipow, other)
+
+    def _in_place(self, change: Any, other: Any) -> fx.Proxy:
+        return self.tracer.create_proxy("call_function", change, (self, other), {})
 
 
 class Tracer(fx.Tracer):

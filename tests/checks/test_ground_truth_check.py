@@ -94,3 +94,11 @@ def test_digits_are_judged_on_shapes_and_deconvolution_is_known_to_fail():
     bad = examine(checks.get("ground_truth"), methods.get("deconvolution"), setup)
     assert (good["status"], bad["status"]) == ("passed", "known_failure")
     assert good["figures"]["mean"] > 0.5 > 0.2 > bad["figures"]["mean"]
+
+
+def test_the_image_itself_does_not_pass():
+    """Clipped at the dataset's mean it finds more of the shapes than its brightness does."""
+    itself = Method("itself", lambda model, images, targets: images.sum(1))
+    verdict = ground_truth(itself, load("shapes", "resnet", 48, "cpu"))
+    assert verdict.passed is False
+    assert verdict.figures["mean"] > verdict.figures["mean_of_intensity"]

@@ -7,7 +7,7 @@ from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
 
 from attrcheck.methods import method as methods
-from attrcheck.models._graph import Add, Concat, Mean, Multiply, last_stage
+from attrcheck.models._graph import Add, Concat, Mean, Multiply, attentions, last_stage
 from attrcheck.models._prepare import NotTraceable, prepare
 from tests.reference_methods import FAMILIES, enliven, random_family, smooth_images
 
@@ -388,3 +388,32 @@ def test_a_norm_by_the_batch_has_no_rule():
     network = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
     for name in ("lrp", "deeplift"):
         assert "normalises by the batch" in methods.get(name).applies(prepare(network))
+
+
+class Tokens(nn.Module):
+    """Attends in one of the ways that torch offers."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how, self.cut, self.head = how, nn.Conv2d(3, 8, 2, 2), nn.Linear(8, 3)
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+
+    def forward(self, x):
+        x = self.cut(x).flatten(2).transpose(1, 2)
+        mask = torch.eye(16) < 1 if self.how == "mask" else None
+        if self.how == "layer":
+            x = self.layer(x)
+        elif self.how == "positional":
+            x = self.attend(x, x, x, None, False)[0]
+        else:
+            x = self.attend(x, x, x, attn_mask=mask, key_padding_mask=None, need_weights=False)[0]
+        return self.head(x.mean(1))
+
+
+@pytest.mark.parametrize("how", ["plain", "positional", "mask", "layer"])
+def test_attention_is_opened_where_it_can_be(how):
+    network, images = Tokens(how).eval(), smooth_images(2, 8)
+    prepared = prepare(network)
+    assert_same_output(network, prepared, images)
+    assert bool(attentions(prepared)) is (how in ("plain", "positional"))

@@ -28,7 +28,7 @@ PRESSURE = 30, 3000
     "extremal_perturbation",
     known_failures={
         "ground_truth": "its mask is four times as large as what decides the class of shapes, and "
-        "even: .14 to .18, where brightness has .25 (vgg with .30 passes)"
+        "even: .14 to .18, where the image itself has .31"
     },
     family="perturbation",
     passes=(STEPS, STEPS),

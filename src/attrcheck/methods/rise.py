@@ -12,7 +12,7 @@ from attrcheck.methods._rise import MASKS, rise_maps
     "rise",
     known_failures={
         "ground_truth": "its masks are coarser than what decides the class of shapes: .24 on "
-        "shapes-resnet, where brightness has .25 (bagnet with .32 passes)"
+        "shapes-resnet, where the image itself has .31 (bagnet with .32 passes)"
     },
     family="perturbation",
     passes=(MASKS, 0),

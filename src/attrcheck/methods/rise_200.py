@@ -13,7 +13,7 @@ FEW = 200
 @method(
     "rise_200",
     known_failures={
-        "ground_truth": "few masks are noise: .17 to .24 on shapes, where brightness has .25"
+        "ground_truth": "few masks are noise: .17 to .24 on shapes, where the image itself has .31"
     },
     family="perturbation",
     passes=(FEW, 0),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 FUSED = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 
@@ -29,10 +30,15 @@ class OpenAttention(nn.Module):
         query: Tensor,
         key: Tensor,
         value: Tensor,
+        key_padding_mask: None = None,
         need_weights: bool = True,
+        attn_mask: None = None,
         average_attn_weights: bool = True,
+        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """softmax(q k^T / sqrt(d)) v in each head, then a mix; and the softmax, if it is wanted."""
+        if key_padding_mask is not None or attn_mask is not None or is_causal:
+            raise NotImplementedError("an attention with a mask is left closed")
         q, k, v = (
             layer(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
             for layer, x in ((self.query, query), (self.key, key), (self.value, value))
@@ -50,8 +56,13 @@ def attend(query: Tensor, key: Tensor, value: Tensor, scale: Any = None) -> tupl
 
 
 def open_attention(network: nn.Module) -> nn.Module:
-    """The network, with every nn.MultiheadAttention of the usual kind opened."""
+    """The network, with every nn.MultiheadAttention of the usual kind opened.
+
+    But those inside a layer of torch, which stays in one piece in a graph anyway.
+    """
     for module in list(network.modules()):
+        if type(module).__module__.startswith("torch.nn") and not isinstance(module, CONTAINERS):
+            continue
         for name, child in list(module.named_children()):
             if type(child) is nn.MultiheadAttention and _usual(child):
                 setattr(module, name, OpenAttention(child).eval().requires_grad_(False))

@@ -49,13 +49,13 @@ def prepare(network: nn.Module) -> nn.Module:
     that follow a convolution or a linear layer are folded into it; the softmax of every attention
     is a node.
     """
-    network = open_attention(copy.deepcopy(network).eval().requires_grad_(False))
+    network = copy.deepcopy(network).eval().requires_grad_(False)
     for module in network.modules():
         # DenseNet's checkpointed path hides its layers from the graph.
         if getattr(module, "memory_efficient", False):
             module.memory_efficient = False  # type: ignore[assignment]
     try:
-        model = fx.GraphModule(network, Tracer().trace(network))
+        model = _traced(network)
     except Exception as error:
         reason = f"{type(network).__name__} cannot be traced ({type(error).__name__}: {error})"
         warnings.warn(f"{reason}; some methods are not applicable", NotTraceable, stacklevel=2)
@@ -69,6 +69,15 @@ def prepare(network: nn.Module) -> nn.Module:
     model.delete_all_unused_submodules()
     model.recompile()
     return model.eval()
+
+
+def _traced(network: nn.Module) -> fx.GraphModule:
+    """The graph of a network, with attention opened if it can be."""
+    opened = open_attention(copy.deepcopy(network))
+    try:
+        return fx.GraphModule(opened, Tracer().trace(opened))
+    except Exception:  # an attention may have a mask
+        return fx.GraphModule(network, Tracer().trace(network))
 
 
 class _Proxy(fx.Proxy):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -131,16 +132,8 @@ class Bench:
                 batch = replace(setup.batch(part, seed, intact), attribute=retrial.on(part))
                 chosen = torch.from_numpy(maps.arrays["maps"][part]).to(setup.images.device)
                 own = {name: row[part] for name, row in shared.items()}
-                try:
+                with _judging(method, setup, part):
                     return protocol.observe(model, batch, chosen, own)
-                except (AttrcheckError, BusyError):  # of the dataset, the model or the store
-                    raise
-                except Exception as error:
-                    raise MethodError(
-                        f"judging method {method.name!r} on {setup.pair} raised "
-                        f"{type(error).__name__} in the batch that starts with image "
-                        f"{setup.dataset.ids[part][0]!r}: {error}"
-                    ) from error
 
             model: nn.Module = setup.judge
             with limited_to(self.settings.memory):
@@ -255,6 +248,20 @@ def _applies(method: Method, setup: Setup) -> str | None:
         raise MethodError(
             f"method {method.name!r} on {setup.pair}: `applies` raised "
             f"{type(error).__name__}: {error}"
+        ) from error
+
+
+@contextmanager
+def _judging(method: Method, setup: Setup, part: slice) -> Iterator[None]:
+    """Say whose maps, and of which images, a judge could not cope with."""
+    try:
+        yield
+    except (AttrcheckError, BusyError):  # of the dataset, the model or the store
+        raise
+    except Exception as error:
+        raise MethodError(
+            f"judging method {method.name!r} on {setup.pair} raised {type(error).__name__} in the "
+            f"batch that starts with image {setup.dataset.ids[part][0]!r}: {error}"
         ) from error
 
 

@@ -38,7 +38,7 @@ class OpenAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """softmax(q k^T / sqrt(d)) v in each head, then a mix; and the softmax, if it is wanted."""
         if key_padding_mask is not None or attn_mask is not None or is_causal:
-            raise NotImplementedError("an attention with a mask is left closed")
+            raise ValueError("an attention with a mask is left closed")
         q, k, v = (
             layer(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
             for layer, x in ((self.query, query), (self.key, key), (self.value, value))

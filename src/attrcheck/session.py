@@ -13,7 +13,6 @@ from typing import Any
 from attrcheck.cases import is_case
 from attrcheck.checks import check as checks
 from attrcheck.datasets import dataset as datasets
-from attrcheck.fingerprint import digest
 from attrcheck.methods import method as methods
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
@@ -58,6 +57,8 @@ class Session:
 
 def selection(cases: Iterable[str], methods: Iterable[str]) -> str:
     """What tells a choice of cases and methods from another of the same size."""
+    from attrcheck.fingerprint import digest  # not at the start of every pytest run
+
     return digest(sorted(cases), sorted(methods))
 
 

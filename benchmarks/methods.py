@@ -27,8 +27,8 @@ import torch
 from tabulate import tabulate
 from torch import Tensor
 
-from attrcheck.loading import Setup, load
-from attrcheck.methods import Method
+from attrcheck.contracts import Method
+from attrcheck.engine.pairs import Loader, Pair
 from attrcheck.methods import method as methods
 
 PAIRS = (("digits", "resnet"), ("shapes", "vgg"))
@@ -58,65 +58,65 @@ def seconds_each(run: Callable[[], object], block: float) -> float:
     return sum(taken) / len(taken)
 
 
-def forward(setup: Setup) -> None:
+def forward(pair: Pair) -> None:
     with torch.inference_mode():
-        setup.network(setup.images)
+        pair.network(pair.images)
 
 
-def backward(setup: Setup) -> Tensor:
+def backward(pair: Pair) -> Tensor:
     """The gradient; its forward pass included."""
-    inputs = setup.images.clone().requires_grad_()
-    logits = setup.network(inputs).gather(1, setup.labels[:, None])
+    inputs = pair.images.clone().requires_grad_()
+    logits = pair.network(inputs).gather(1, pair.labels[:, None])
     gradient: Tensor = torch.autograd.grad(logits.sum(), inputs)[0]
     return gradient
 
 
-def attribute(method: Method, setup: Setup, count: int) -> Tensor:
+def attribute(method: Method, pair: Pair, count: int) -> Tensor:
     """The maps of the first images, as the engine asks for them."""
-    offers = {"seeds": setup.seeds(slice(count), 0, method.name), "dataset": setup.dataset}
+    offers = {"seeds": pair.seeds(slice(count), 0, method.name), "dataset": pair.dataset}
     asked = inspect.signature(method.attribute).parameters
     optional = {name: value for name, value in offers.items() if name in asked}
     maps: Tensor = method.attribute(
-        setup.network, setup.images[:count], setup.labels[:count], **optional
+        pair.network, pair.images[:count], pair.labels[:count], **optional
     )
     return maps
 
 
-def measure(method: Method, setup: Setup) -> tuple[float, float]:
+def measure(method: Method, pair: Pair) -> tuple[float, float]:
     """Milliseconds per image of a method and of its bare passes, each in its fastest turn."""
     forwards, backwards = method.passes
     count = max(1, min(IMAGES, MOST_PASSES // max(forwards, backwards, 1)))
-    attribute(method, setup, count)
-    block = min(BLOCK, seconds(lambda: attribute(method, setup, count)))
+    attribute(method, pair, count)
+    block = min(BLOCK, seconds(lambda: attribute(method, pair, count)))
     turns: list[tuple[float, float, float]] = []
     start = time.process_time()
     while len(turns) < FEWEST or (len(turns) < TURNS and time.process_time() - start < SECONDS):
-        alone = seconds_each(lambda: forward(setup), block)
-        both = seconds_each(lambda: backward(setup), block)
-        turns.append((alone, both, seconds(lambda: attribute(method, setup, count))))
+        alone = seconds_each(lambda: forward(pair), block)
+        both = seconds_each(lambda: backward(pair), block)
+        turns.append((alone, both, seconds(lambda: attribute(method, pair, count))))
     alone, both, taken = (min(side) for side in zip(*turns, strict=True))
     floor = both * backwards + alone * max(0, forwards - backwards)
-    return 1000 * taken / count, 1000 * floor / len(setup.images)
+    return 1000 * taken / count, 1000 * floor / len(pair.images)
 
 
 def row(name: str) -> list[str | float]:
     method = methods.get(name)
     cells: list[str | float] = [name, method.family, "{} + {}".format(*method.passes)]
-    setups = [setup for setup in map(loaded, PAIRS) if not method.applies(setup.network)]
-    others = (setup for setup in map(loaded, OTHERS) if not method.applies(setup.network))
+    setups = [pair for pair in map(loaded, PAIRS) if not method.not_applicable(pair.network)]
+    others = (pair for pair in map(loaded, OTHERS) if not method.not_applicable(pair.network))
     worst = 0.0
-    for setup in setups or [next(others)]:
-        taken, floor = measure(method, setup)
+    for pair in setups or [next(others)]:
+        taken, floor = measure(method, pair)
         ratio = "dummy" if method.dummy else taken / floor if floor else "no passes"
-        cells += [setup.pair, taken, f"{ratio:.2f}" if isinstance(ratio, float) else ratio]
+        cells += [pair.name, taken, f"{ratio:.2f}" if isinstance(ratio, float) else ratio]
         worst = max(worst, ratio) if isinstance(ratio, float) else worst
     cells += [""] * (3 + 3 * len(PAIRS) - len(cells))
     return [*cells, "above" if worst > GOAL else ""]
 
 
 @functools.cache
-def loaded(pair: tuple[str, str]) -> Setup:
-    return load(*pair, IMAGES, "cpu")
+def loaded(pair: tuple[str, str]) -> Pair:
+    return Loader("cpu").pair(*pair, IMAGES)
 
 
 def main() -> None:

@@ -15,9 +15,9 @@ from protocols import bare, evaluate, keep_memory, ratio, resnet18
 from tabulate import tabulate
 from torch import Tensor, nn
 
-from attrcheck.models._fast import fast
+from attrcheck.adapters.quantus import BY_PIXEL, _library
+from attrcheck.graph.predictor import predictor_of
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols._quantus import BY_PIXEL, _library
 
 STEPS = 8
 TWINS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -63,7 +63,7 @@ def quantus_ratio(
 
 
 def our_ratio(name: str, network: nn.Module, images: Tensor, labels: Tensor, maps: Tensor) -> float:
-    judge, protocol = fast(network), protocols.get(name).make()
+    judge, protocol = predictor_of(network), protocols.get(name).make()
     evaluate(protocol, judge, images, labels, maps)
     passes = judge.passes // len(images)
     return ratio(

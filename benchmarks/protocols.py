@@ -23,13 +23,14 @@ import torch
 from tabulate import tabulate
 from torch import Tensor, nn
 
+from attrcheck.contracts import Batch, Protocol
 from attrcheck.datasets import dataset as datasets
-from attrcheck.draws import normal_draws, shuffles, uniform_draws
+from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.models import model as models
-from attrcheck.models._fast import Fast, fast
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Protocol, _order
+from attrcheck.protocols import _order
 from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols.responses import responses
+from attrcheck.tensors.draws import normal_draws, shuffles, uniform_draws
 
 GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
     ("road_morf", "road_lerf", "soundness", "completeness"), 2.0
@@ -52,13 +53,15 @@ def keep_memory() -> None:
             ctypes.CDLL(None).mallopt(option, 2**30)
 
 
-def evaluate(protocol: Protocol, judge: Fast, images: Tensor, labels: Tensor, maps: Tensor) -> None:
+def evaluate(
+    protocol: Protocol, judge: Predictor, images: Tensor, labels: Tensor, maps: Tensor
+) -> None:
     """One method in one batch, as the engine does it; nothing is remembered from before."""
     for known in (_order._RANKS.clear, *(f.cache_clear for f in (shuffles, normal_draws))):
         known()
     uniform_draws.cache_clear()
     seeds = tuple(range(len(images)))
-    batch = Batch(images, labels, seeds, outcome(judge, images, labels))
+    batch = Batch(images, labels, seeds, responses(judge, images, labels))
     shared = protocol.observe_shared(judge, batch)
     protocol.reduce(protocol.observe(judge, batch, maps, shared))
 
@@ -98,7 +101,7 @@ def subjects(globs: str) -> Iterator[tuple[str, nn.Module, Tensor, Tensor]]:
 
 
 def resnet18() -> tuple[str, nn.Module, Tensor, Tensor]:
-    from attrcheck.vision import torchvision
+    from attrcheck.adapters.vision import torchvision
 
     torch.manual_seed(0)
     network = torchvision.models.resnet18(num_classes=1000).eval()
@@ -106,7 +109,7 @@ def resnet18() -> tuple[str, nn.Module, Tensor, Tensor]:
 
 
 def row(name: str, network: nn.Module, images: Tensor, labels: Tensor) -> list[str]:
-    judge = fast(network)
+    judge = predictor_of(network)
     maps = torch.rand(len(images), *images.shape[2:], generator=torch.Generator().manual_seed(0))
     cells = [name, f"{len(images)} x {images.shape[2]} px"]
     for protocol_name in GOALS:

@@ -1,6 +1,6 @@
 """Every case of the matrix: dataset x model x protocol, ranking all methods."""
 
-from attrcheck.items import CaseItem
+from attrcheck.plugin.items import CaseItem
 
 
 def test_case(attr_case: CaseItem) -> None:

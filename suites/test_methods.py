@@ -1,6 +1,6 @@
 """Every check of every method, a user's own included."""
 
-from attrcheck.items import CheckItem
+from attrcheck.plugin.items import CheckItem
 
 
 def test_method(attr_check: CheckItem) -> None:

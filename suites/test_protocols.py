@@ -1,6 +1,6 @@
 """Every check of every judge: can its cases be trusted?"""
 
-from attrcheck.items import CheckItem
+from attrcheck.plugin.items import CheckItem
 
 
 def test_protocol(attr_protocol_check: CheckItem) -> None:

@@ -1,6 +1,6 @@
 """The papers' falsification experiments, in small: does what they found hold here?"""
 
-from attrcheck.items import CheckItem
+from attrcheck.plugin.items import CheckItem
 
 
 def test_experiment(attr_experiment: CheckItem) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 import attrcheck
 from attrcheck.cli import FAMILIES, main, passes
-from attrcheck.methods import Method
-from attrcheck.models._tuning import Tuning
+from attrcheck.contracts import Method, Tuning
 
 
 def listed(capsys, *arguments):
@@ -125,7 +124,7 @@ def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_pat
     def noted(*pair, **settings):
         calls.append((pair, settings))
 
-    monkeypatch.setattr("attrcheck.models._tuning.finetune_embedded", noted)
+    monkeypatch.setattr("attrcheck.training.finetuning.finetune_embedded", noted)
     chosen = ["--datasets", "d*", "--models", "v*", "--grid", "2", "--removal", "blur"]
     assert main(["finetune", *chosen, "--seed", "3", "--folder", str(tmp_path)]) == 0
     tuning = Tuning(2, "blur")
@@ -137,7 +136,8 @@ def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_pat
 def test_finetune_as_shipped_is_the_default(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "attrcheck.models._tuning.finetune_embedded", lambda *pair, **settings: calls.append(pair)
+        "attrcheck.training.finetuning.finetune_embedded",
+        lambda *pair, **settings: calls.append(pair),
     )
     assert main(["finetune"]) == 0
     assert len(calls) == 16

@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from attrcheck import metarank
-from attrcheck.cases import Case
 from attrcheck.consistency import (
     LEAST_METHODS,
     Table,
@@ -20,6 +19,7 @@ from attrcheck.consistency import (
     places,
     study,
 )
+from attrcheck.contracts import Case
 
 NAN = np.nan
 # Few values, so that ties are common; a fifth of the scores are absent.

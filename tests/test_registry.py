@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 import attrcheck
-from attrcheck.methods import Method
+from attrcheck.contracts import Method
 from attrcheck.registry import Registry, RegistryError, select
 
 

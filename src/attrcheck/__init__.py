@@ -1,15 +1,27 @@
 """attrcheck: pytest for image attribution methods.
 
-The six decorators below are the whole of the extension interface; none of them imports torch. Four
-functions make methods and protocols from those of other libraries.
+Six decorators register what is one's own; none of them imports torch. Four functions make methods
+and protocols from those of other libraries. All are imported when they are first asked for.
 """
 
-from attrcheck.checks import check
-from attrcheck.datasets import dataset
-from attrcheck.methods import captum_method, gradcam_method, method
-from attrcheck.models import model
-from attrcheck.protocols import captum_protocol, protocol, quantus_protocol
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+# As a registry, not as the room of that name, which would hide it once it is imported.
 from attrcheck.removal import removal
+
+if TYPE_CHECKING:
+    from attrcheck.adapters.captum import captum_method
+    from attrcheck.adapters.captum_metrics import captum_protocol
+    from attrcheck.adapters.gradcam import gradcam_method
+    from attrcheck.adapters.quantus import quantus_protocol
+    from attrcheck.checks import check
+    from attrcheck.datasets import dataset
+    from attrcheck.methods import method
+    from attrcheck.models import model
+    from attrcheck.protocols import protocol
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,3 +36,22 @@ __all__ = [
     "quantus_protocol",
     "removal",
 ]
+
+_HOMES = {
+    "captum_method": "adapters.captum",
+    "captum_protocol": "adapters.captum_metrics",
+    "check": "checks",
+    "dataset": "datasets",
+    "gradcam_method": "adapters.gradcam",
+    "method": "methods",
+    "model": "models",
+    "protocol": "protocols",
+    "quantus_protocol": "adapters.quantus",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What is public, from its room."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from attrcheck.contracts import Method
+from attrcheck.engine.settings import PROFILES
 from attrcheck.errors import AttrcheckError
-from attrcheck.methods import Method
-from attrcheck.models import WEIGHTS
-from attrcheck.options import KINDS
+from attrcheck.plugin.options import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
-from attrcheck.settings import PROFILES
+from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,7 +87,7 @@ def list_kind(chosen: argparse.Namespace) -> None:
 
 def train_all(chosen: argparse.Namespace) -> None:
     """Train every embedded model selected on every dataset selected that can be learnt from."""
-    from attrcheck.models._train import train
+    from attrcheck.training.loop import train
 
     for dataset, model in _pairs(chosen):
         train(dataset, model, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
@@ -95,7 +95,8 @@ def train_all(chosen: argparse.Namespace) -> None:
 
 def finetune_all(chosen: argparse.Namespace) -> None:
     """Fine-tune every embedded model selected on every dataset selected."""
-    from attrcheck.models._tuning import Tuning, finetune_embedded
+    from attrcheck.contracts import Tuning
+    from attrcheck.training.finetuning import finetune_embedded
 
     tuning, folder = Tuning(chosen.grid, chosen.removal), chosen.folder or WEIGHTS
     for dataset, model in _pairs(chosen):
@@ -118,7 +119,7 @@ def passes(method: Method) -> str:
 def applies_to(method: Method) -> str:
     """The embedded models on which a method is right, or those on which it is not, if fewer."""
     networks = _embedded()
-    fit = [name for name, network in networks.items() if not method.applies(network)]
+    fit = [name for name, network in networks.items() if not method.not_applicable(network)]
     misfit = [name for name in networks if name not in fit]
     if not misfit:
         return "all"
@@ -128,7 +129,7 @@ def applies_to(method: Method) -> str:
 @functools.cache
 def _embedded() -> dict[str, nn.Module]:
     """Every embedded model, prepared; weights do not matter to what applies."""
-    from attrcheck.models._prepare import prepare
+    from attrcheck.graph.preparing import prepare
 
     data = KINDS["datasets"].get("digits").load()
     specs = [KINDS["models"].get(name) for name in KINDS["models"]]

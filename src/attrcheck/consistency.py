@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attrcheck import metarank
-from attrcheck.cases import Case
+from attrcheck.contracts import Case
 from attrcheck.ranks import average_ranks, spearman
 
 Floats = NDArray[np.float64]

@@ -1,5 +1,29 @@
-"""The root of all errors whose message alone tells a user what is wrong and what to do."""
+"""Errors whose message alone tells a user what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 class AttrcheckError(Exception):
     """Shown without a traceback."""
+
+
+def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
+    """What to say after an unknown name: the closest known ones, else all of them.
+
+    >>> suggest("salency", ["saliency", "lrp"])
+    'did you mean saliency?'
+    >>> suggest("x", ["saliency", "lrp"])
+    'there are: saliency, lrp'
+    """
+    import difflib  # only when something went wrong: it would slow the start of every pytest run
+
+    names = list(known)
+    if close := difflib.get_close_matches(name, names, n=most, cutoff=0.5):
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are: {', '.join(names) or 'none'}"
+
+
+class MethodError(AttrcheckError):
+    """A method that raised or broke its contract; the message names it and the first bad image."""

@@ -1,26 +1,27 @@
-"""Names and the things behind them: one registry class for every kind.
+"""Names and the things that they name: one registry class for every kind.
 
-A name is known without importing what it names: a built-in by its file (`methods/saliency.py`
-registers `saliency`), an installed one by its entry point, a user's own by its decorator. So the
-plugin can list and check names in a process that never imports torch.
+A name is known without importing what it names: a built-in by its decorator, which is read as text
+(`@method("saliency")` in a file of `methods/`), an installed one by its entry point, a user's own
+when its decorator runs. So the plugin can list and check names in a process that never imports
+torch.
 
-A name with a prefix, `captum:Lime`, is not listed: what has the prefix makes it when it is asked
-for, and before that only the prefix is checked.
+A name with a prefix, `captum:Lime`, is not listed: the module of the prefix makes it on demand, and
+until then only the prefix is checked.
 """
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import importlib
-import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from attrcheck.errors import AttrcheckError
+from attrcheck.errors import AttrcheckError, suggest
 
 NAME = re.compile(r"[a-z][a-z0-9_.]*")
 PREFIXED = re.compile(rf"(?P<prefix>{NAME.pattern}):(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
@@ -37,7 +38,7 @@ class Registry(Generic[T]):
     """All things of one kind by name; calling it with a name decorates a new one.
 
     `wrap(name, function, **settings)` makes the registered thing from the decorated function.
-    `prefixes` names, for each prefix, a module whose `resolve(name)` gives the thing behind it.
+    `prefixes` maps a prefix to the module whose `resolve(name)` makes what is asked for by it.
     """
 
     def __init__(
@@ -97,10 +98,15 @@ class Registry(Generic[T]):
                 )
         return self._entries[name]
 
+    def is_own(self, name: str) -> bool:
+        """Whether a name is a user's own: neither built in nor made by a prefix."""
+        home = self._declared.get(name, "")
+        return self._prefix(name) is None and not home.startswith(f"{self.package}.")
+
     def select(self, patterns: str) -> list[str]:
         """Names that match comma-separated globs, `!glob` excluding; every glob must match one."""
         wanted = [part.strip() for part in patterns.split(",") if part.strip()]
-        # Only what is asked for literally is there with its prefix; no glob of others finds it.
+        # A name with a prefix is there only if it is asked for literally; no glob matches it.
         literal = dict.fromkeys(part for part in wanted if self._prefix(part) is not None)
         names = [*self, *literal]
         for part in wanted:
@@ -108,8 +114,19 @@ class Registry(Generic[T]):
                 raise RegistryError(self._unknown(part.removeprefix("!")))
         chosen = select(names, wanted)
         if not chosen:
-            raise RegistryError(f"{patterns!r} selects no {self.kind}; there are: {self._list()}")
+            there = ", ".join(self) or "none"
+            raise RegistryError(f"{patterns!r} selects no {self.kind}; there are: {there}")
         return chosen
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Forget, after this block, what was registered in it; built-ins stay."""
+        before = set(self._entries)
+        try:
+            yield
+        finally:
+            for name in set(self._entries) - before - set(self._declared):
+                del self._entries[name]
 
     def _check_name(self, name: object) -> None:
         if not isinstance(name, str):
@@ -128,28 +145,23 @@ class Registry(Generic[T]):
     def _unknown(self, name: str) -> str:
         prefix, colon, _ = name.partition(":")
         if colon and prefix in self.prefixes:
-            return f"{name!r}: behind {prefix}: stands the name of one class, and no glob"
+            return f"{name!r}: write one whole name after {prefix}:, globs do not match there"
         if colon:
             known = ", ".join(f"{prefix}:" for prefix in self.prefixes) or "none"
             return f"no {self.kind} is called {name!r}; prefixes are: {known}"
-        close = difflib.get_close_matches(name, list(self), n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {self._list()}"
-        return f"no {self.kind} is called {name!r}; {hint}"
-
-    def _list(self) -> str:
-        return ", ".join(self) or "none"
+        return f"no {self.kind} is called {name!r}; {suggest(name, self)}"
 
     @cached_property
     def _declared(self) -> dict[str, str]:
         """Names known before import, and the module that will register each."""
-        from importlib.metadata import entry_points
+        from importlib.metadata import entry_points  # slow, and not needed by an idle plugin
 
-        folder = importlib.import_module(self.package).__path__
-        declared = {
-            module.name: f"{self.package}.{module.name}"
-            for module in pkgutil.iter_modules(folder)
-            if not module.name.startswith("_")
-        }
+        declared: dict[str, str] = {}
+        decorator = re.compile(rf'^@{self.kind}\(\s*"({NAME.pattern})"', re.MULTILINE)
+        for folder in importlib.import_module(self.package).__path__:
+            for path in sorted(Path(folder).glob("*.py")):
+                for name in decorator.findall(path.read_text(encoding="utf-8")):
+                    declared[name] = f"{self.package}.{path.stem}"
         for entry in entry_points(group=self.package):
             self._check_name(entry.name)
             if declared.setdefault(entry.name, entry.module) != entry.module:
@@ -161,7 +173,7 @@ class Registry(Generic[T]):
 
 
 def asks(patterns: str) -> bool:
-    """Whether comma-separated globs ask for something, and not only exclude."""
+    """Whether comma-separated globs ask for something, and do not only exclude."""
     return any(part.strip() and not part.strip().startswith("!") for part in patterns.split(","))
 
 

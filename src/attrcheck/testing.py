@@ -30,20 +30,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from attrcheck import laws
-from attrcheck.checking import examine
 from attrcheck.checks import check as checks
-from attrcheck.loading import load
-from attrcheck.methods import Method
-from attrcheck.protocols import Protocol, ProtocolSpec
+from attrcheck.contracts import Method, Protocol
+from attrcheck.engine.checking import examine
+from attrcheck.engine.pairs import Loader
+from attrcheck.laws import protocols as laws
+from attrcheck.laws.scenes import KINDS, Scene
+from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import RegistryError, select
-from attrcheck.scenes import KINDS, Scene
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 EXAMPLES = 20
 """Scenes a law."""
+LOADER = Loader("cpu")
 
 
 def check_method(
@@ -58,10 +59,10 @@ def check_method(
     A check that cannot apply is passed over, and so is a failure that the method declares.
     """
     subject = method if isinstance(method, Method) else Method(_name(method), method)
-    setup = load(dataset, model, images, "cpu")
+    pair = LOADER.pair(dataset, model, images)
     for name in filter(_of_methods, checks.select(only)):
-        result = examine(checks.get(name), subject, setup)
-        assert result["status"] != "failed", f"{name} of {subject.name}: {result['reason']}"
+        result = examine(checks.get(name), subject, pair)
+        assert result.status != "failed", f"{name} of {subject.name}: {result.reason}"
 
 
 def parametrize_with_checks(

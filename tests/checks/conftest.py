@@ -2,12 +2,11 @@
 
 import pytest
 
-from attrcheck.cases import Case
-from attrcheck.checking import run_check, subjects
 from attrcheck.checks import check as checks
-from attrcheck.lab import Lab
-from attrcheck.settings import Settings
-from attrcheck.store import Store
+from attrcheck.contracts import Case, Settings
+from attrcheck.engine.checking import run_check, subjects
+from attrcheck.engine.lab import Lab
+from attrcheck.store.entries import Store
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 import attrcheck
-from attrcheck.checking import examine
 from attrcheck.checks import check as checks
 from attrcheck.checks.ground_truth import FLOOR, MEASURES, found, ground_truth, masked
-from attrcheck.loading import load
-from attrcheck.methods import Method
+from attrcheck.contracts import Method
+from attrcheck.engine.checking import examine
 from attrcheck.methods import method as methods
+from tests.worlds import load
 
 
 def masks_of(count, side=5):
@@ -41,11 +41,11 @@ def opposite(model, images, targets):
 
 
 def test_the_truth_passes_and_its_opposite_fails(truth):
-    setup = load("tiny_masked", "linear", None, "cpu")
-    right = ground_truth(Method("oracle", oracle), setup)
+    pair = load("tiny_masked", "linear", None, "cpu")
+    right = ground_truth(Method("oracle", oracle), pair)
     assert right.passed
     assert [right.figures[name] for name in (*MEASURES, "mean")] == [1, 1, 1, 1]
-    wrong = ground_truth(Method("opposite", opposite), setup)
+    wrong = ground_truth(Method("opposite", opposite), pair)
     assert wrong.passed is False
     assert wrong.figures["mean"] == 0
     # It has no positive value: its relevance mass is not defined, and counts as nothing.
@@ -54,10 +54,10 @@ def test_the_truth_passes_and_its_opposite_fails(truth):
 
 
 def test_the_best_dummy_is_the_floor(truth):
-    setup = load("tiny_masked", "linear", None, "cpu")
-    scores = {name: np.mean([*found(methods.get(name), setup).values()]) for name in FLOOR}
+    pair = load("tiny_masked", "linear", None, "cpu")
+    scores = {name: np.mean([*found(methods.get(name), pair).values()]) for name in FLOOR}
     best = max(scores, key=scores.get)
-    same = ground_truth(Method(best, methods.get(best).attribute), setup)
+    same = ground_truth(Method(best, methods.get(best).attribute), pair)
     assert same.passed is False
     assert same.reason.endswith(f"{best} {scores[best]:.3f}")
     for name, score in scores.items():
@@ -65,17 +65,17 @@ def test_the_best_dummy_is_the_floor(truth):
 
 
 def test_a_dummy_is_not_asked(truth):
-    result = examine(checks.get("ground_truth"), methods.get("random"), truth.setup)
+    result = examine(checks.get("ground_truth"), methods.get("random"), truth.pair)
     assert (result["status"], result["reason"]) == ("not_applicable", "a dummy sets the floor")
 
 
 def test_where_the_data_has_no_masks_the_model_is_asked_on_other_data(truth):
-    assert masked(truth.setup).pair == "tiny_masked-linear"
-    assert ground_truth(Method("oracle", oracle), truth.setup).passed
+    assert masked(truth.pair).pair == "tiny_masked-linear"
+    assert ground_truth(Method("oracle", oracle), truth.pair).passed
 
 
 def test_where_no_data_has_masks_there_is_no_truth(tiny):
-    result = examine(checks.get("ground_truth"), Method("oracle", oracle), tiny.setup)
+    result = examine(checks.get("ground_truth"), Method("oracle", oracle), tiny.pair)
     assert result["status"] == "not_applicable"
     assert "no dataset that 'linear' knows has masks" in result["reason"]
 
@@ -88,10 +88,10 @@ def test_batches_do_not_matter(truth, monkeypatch):
 
 
 def test_digits_are_judged_on_shapes_and_deconvolution_is_known_to_fail():
-    setup = load("digits", "resnet", 8, "cpu")
-    assert masked(setup).pair == "shapes-resnet"
-    good = examine(checks.get("ground_truth"), methods.get("guided_backprop"), setup)
-    bad = examine(checks.get("ground_truth"), methods.get("deconvolution"), setup)
+    pair = load("digits", "resnet", 8, "cpu")
+    assert masked(pair).pair == "shapes-resnet"
+    good = examine(checks.get("ground_truth"), methods.get("guided_backprop"), pair)
+    bad = examine(checks.get("ground_truth"), methods.get("deconvolution"), pair)
     assert (good["status"], bad["status"]) == ("passed", "known_failure")
     assert good["figures"]["mean"] > 0.5 > 0.2 > bad["figures"]["mean"]
 

@@ -4,23 +4,23 @@ import pytest
 import torch
 
 from attrcheck.checks.ig_ensembles import ENSEMBLES, OWN, maps_of, verdict
-from attrcheck.loading import load
 from attrcheck.methods._gradients import SOUNDNESS, noisy
 from attrcheck.methods.integrated_gradients import integrated_gradients
+from tests.worlds import load
 
 
 def test_ensembles_are_those_of_the_methods_and_are_computed_once(lab_of, monkeypatch):
-    setup, lab = load("digits", "resnet", 2, "cpu"), lab_of()
-    maps = maps_of(lab, setup)
+    pair, lab = load("digits", "resnet", 2, "cpu"), lab_of()
+    maps = maps_of(lab, pair)
     assert list(maps) == [OWN, *ENSEMBLES]
-    given = setup.network, setup.images, setup.labels
+    given = pair.network, pair.images, pair.labels
     assert torch.allclose(maps[OWN], integrated_gradients(*given), atol=1e-5)
-    seeds = setup.seeds(slice(0, 2), 0, "ig_ensembles")
+    seeds = pair.seeds(slice(0, 2), 0, "ig_ensembles")
     for name, statistic in ENSEMBLES.items():
         direct = noisy(integrated_gradients, *given, seeds, SOUNDNESS, statistic)
         assert torch.allclose(maps[name], direct, atol=1e-5)
     monkeypatch.setattr("attrcheck.checks.ig_ensembles.noisy", None)
-    assert torch.equal(maps_of(lab, setup)["vargrad"], maps["vargrad"])
+    assert torch.equal(maps_of(lab, pair)["vargrad"], maps["vargrad"])
 
 
 HOLDS = {

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import attrcheck
-from attrcheck.checking import Subject, run_check
 from attrcheck.checks import linear_ground_truth as module
 from attrcheck.checks._linear import SHAPE, Trial, sign_of_sum
 from attrcheck.checks.linear_ground_truth import (
@@ -17,7 +16,8 @@ from attrcheck.checks.linear_ground_truth import (
     linear_ground_truth,
     reductions,
 )
-from attrcheck.protocols import Protocol, Reduction
+from attrcheck.contracts import Protocol, Reduction
+from attrcheck.engine.checking import Subject, run_check
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.soundness import Soundness
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attrcheck.checks._similarity import rank_correlation, ssim
-from tests import reference_checks as reference
+from tests import reference
 
 STRIPES = np.array([[[0, 1], [0, 1]]], dtype=np.float32)
 

@@ -1,9 +1,9 @@
 """Checks that only reduce again run no pass of the model once their case has run."""
 
 import pytest
+from attrcheck.engine.running import run_case
 
 import attrcheck
-from attrcheck.engine import run_case
 from attrcheck.protocols._single_deletion import SingleDeletion
 
 METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random", "slope")
@@ -11,33 +11,33 @@ METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random",
 
 @pytest.mark.parametrize("check", ["dummy_floor", "half_images", "measured_output"])
 @pytest.mark.parametrize("protocol", ["morf", "deletion"])
-def test_reducing_again_runs_no_pass(tiny, loaded, passes, lab_of, verdict_of, check, protocol):
+def test_reducing_again_runs_no_pass(tiny, passes, lab_of, verdict_of, check, protocol):
     lab = lab_of(f"tiny-linear-{protocol}", methods=METHODS)
     (case,) = lab.cases
     lab.store.open()
     run_case(case, lab.settings, lab.store, lambda text: None)
     assert passes
-    loaded()
+    tiny.restart()
     passes.clear()
     result = verdict_of(check, lab_of(case.id, methods=METHODS))
     assert result["figures"]
     assert not passes
-    assert lab.bench(case).setup.judge.passes == 0
+    assert lab.evaluation(case).pair.predictor.passes == 0
 
 
 @pytest.mark.parametrize("check", ["seed", "attributed_output", "other_removal"])
-def test_looking_again_runs_some(tiny, loaded, passes, lab_of, verdict_of, check):
+def test_looking_again_runs_some(tiny, passes, lab_of, verdict_of, check):
     lab = lab_of("tiny-linear-morf", methods=METHODS)
     (case,) = lab.cases
     lab.store.open()
     run_case(case, lab.settings, lab.store, lambda text: None)
-    loaded()
+    tiny.restart()
     passes.clear()
     verdict_of(check, lab)
     assert passes
 
 
-def test_grids_that_do_not_divide_the_image_are_passed_over(tiny, loaded, lab_of, verdict_of):
+def test_grids_that_do_not_divide_the_image_are_passed_over(tiny, lab_of, verdict_of):
     attrcheck.protocol("rows_of_five")(lambda: SingleDeletion(grid=5))
     found = verdict_of("other_grid", lab_of("tiny-linear-rows_of_five", methods=METHODS))
     assert (found["status"], found["figures"]) == ("not_applicable", {})

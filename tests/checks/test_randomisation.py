@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.attribution import attribute_batch
-from attrcheck.checking import examine
 from attrcheck.checks import check as checks
 from attrcheck.checks._similarity import rank_correlation, ssim
 from attrcheck.checks.randomisation import counted, layers, randomisation, randomised
-from attrcheck.loading import load
-from attrcheck.methods import Method
+from attrcheck.contracts import Method
+from attrcheck.engine.attribution import attribute_batch
+from attrcheck.engine.checking import examine
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method as methods
-from attrcheck.models._prepare import prepare
+from tests.worlds import load
 
 PAIR = ("digits", "resnet", 8, "cpu")
 
@@ -74,18 +74,18 @@ def test_what_is_forgotten_keeps_its_mean_and_spread():
 
 
 def test_curves_and_verdict_are_those_of_the_maps():
-    setup, method = load(*PAIR), methods.get("gradient")
-    verdict = randomisation(method, setup)
-    figures, names = verdict.figures, layers(setup.network)
+    pair, method = load(*PAIR), methods.get("gradient")
+    verdict = randomisation(method, pair)
+    figures, names = verdict.figures, layers(pair.network)
 
     def maps(network):
-        return attribute_batch(method, replace(setup, network=network), slice(0, 8), seed=0)
+        return attribute_batch(method, replace(pair, network=network), slice(0, 8), seed=0)
 
-    intact = maps(setup.network)
+    intact = maps(pair.network)
     assert figures["layers"] == [1, 3, 6, 9, 12]
     for place, count in enumerate([1, 3, 6, 9, 12]):
-        cascade = maps(randomised(setup.network, names[:count]))
-        alone = maps(randomised(setup.network, names[count - 1 : count]))
+        cascade = maps(randomised(pair.network, names[:count]))
+        alone = maps(randomised(pair.network, names[count - 1 : count]))
         for kind, other in (("cascading", cascade), ("independent", alone)):
             for measure in (rank_correlation, ssim):
                 found = figures[f"{kind}_{measure.__name__}"][place]
@@ -132,8 +132,8 @@ def test_a_dear_method_is_looked_at_in_fewer_places_and_images():
 
 
 def test_without_weights_there_is_nothing_to_forget():
-    setup = replace(load(*PAIR), network=nn.Flatten())
-    verdict = randomisation(Method("same", lambda model, images, targets: images), setup)
+    pair = replace(load(*PAIR), network=nn.Flatten())
+    verdict = randomisation(Method("same", lambda model, images, targets: images), pair)
     assert verdict.passed is None
     assert "no weights" in verdict.reason
 
@@ -169,7 +169,7 @@ def test_maps_that_stay_constant_have_not_changed():
 
 
 def test_a_method_that_returns_nothing_passes_no_check_of_change():
-    setup = load(*PAIR)
+    pair = load(*PAIR)
     nothing = Method("nothing", lambda model, images, targets: 0 * images[:, 0], constant="always")
     for name in ("randomisation", "target_sensitivity"):
-        assert checks.get(name).run(nothing, setup).passed is False
+        assert checks.get(name).run(nothing, pair).passed is False

@@ -7,15 +7,14 @@ import pytest
 import torch
 
 import attrcheck
-from attrcheck.checking import examine
 from attrcheck.checks import check as checks
-from attrcheck.laws import laws_of
-from attrcheck.loading import load
-from attrcheck.methods import Method
+from attrcheck.contracts import Method, Protocol, Reduction
+from attrcheck.engine.checking import examine
+from attrcheck.laws.protocols import laws_of
 from attrcheck.methods import method as methods
-from attrcheck.protocols import Protocol, Reduction
 from attrcheck.ranks import spearman
 from attrcheck.testing import check_method, check_protocol
+from tests.worlds import load
 
 EDGES = ("edge_canny", "edge_gradient", "edge_sobel")
 PRINCIPLED = ("gradient", "input_x_gradient", "integrated_gradients")
@@ -62,8 +61,8 @@ def statuses(function):
     for name in checks:
         if checks.get(name).over == "methods":
             load.cache_clear()
-            setup = load("digits", "resnet", 8, "cpu")
-            found[name] = examine(checks.get(name), Method(function.__name__, function), setup)
+            pair = load("digits", "resnet", 8, "cpu")
+            found[name] = examine(checks.get(name), Method(function.__name__, function), pair)
     load.cache_clear()
     return found
 

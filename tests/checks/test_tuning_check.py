@@ -5,11 +5,10 @@ import torch
 from torch import nn
 
 import attrcheck
-from attrcheck import loading
 from attrcheck.checks import tuning as module
-from attrcheck.datasets import Dataset
-from attrcheck.models._similarity import similarity
-from attrcheck.models._tuning import Tuning
+from attrcheck.contracts import Dataset, Tuning
+from attrcheck.engine import pairs as loading
+from attrcheck.training.similarity import similarity
 
 SIDE = 8
 
@@ -44,7 +43,7 @@ def network(seed):
 
 
 @pytest.fixture
-def world(registries, loaded):
+def world(registries):
     """A dataset and two models that knew nothing before they were tuned."""
     attrcheck.dataset("halves", offers=("training",))(halves)
     attrcheck.model("one", datasets="halves")(network(0))
@@ -57,10 +56,10 @@ def facts(monkeypatch):
 
     def change(**changes):
         def load(*given):
-            setup = loading.load(*given)
+            pair = loading.load(*given)
             if len(given) > 4:
-                setup.facts.update(changes)
-            return setup
+                pair.facts.update(changes)
+            return pair
 
         monkeypatch.setattr(module, "load", load)
 

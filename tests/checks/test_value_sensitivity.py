@@ -13,7 +13,7 @@ from attrcheck.checks import value_sensitivity as module
 from attrcheck.checks._curves import hausdorff, least_apart
 from attrcheck.checks._modifications import SCHEMES, modified
 from attrcheck.checks.value_sensitivity import draws_curves, value_sensitivity, verdict
-from attrcheck.protocols import Protocol, Reduction
+from attrcheck.contracts import Protocol, Reduction
 from attrcheck.protocols import protocol as protocols
 
 FLAT = ([0.0, 1.0], [0.0, 0.0])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.datasets.digits import digits, split, training
 
 

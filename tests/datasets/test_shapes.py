@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.datasets import shapes as module
 from attrcheck.datasets.shapes import CLASSES, DISTRACTORS, HELD_OUT, TRAINING, generate, shapes
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from attrcheck.graph.kinds import Mean
 from attrcheck.methods import _affine
-from attrcheck.models._graph import Mean
 
 CONVOLUTIONS = [
     ({"padding": 1}, True),

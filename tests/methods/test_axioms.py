@@ -8,18 +8,12 @@ import torch
 from captum.attr import Deconvolution, DeepLift, GuidedBackprop
 from torch import nn
 
-from attrcheck.guard import Snapshot
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.models._prepare import NotTraceable, prepare
-from tests import reference_methods as reference
-from tests.reference_methods import (
-    FAMILIES,
-    change,
-    of,
-    plain_gradient,
-    smooth_images,
-    without_biases,
-)
+from tests import reference, worlds
+from tests.reference import change, of, plain_gradient
+from tests.worlds import FAMILIES, smooth_images, without_biases
 
 METHODS = [
     *("saliency", "input_x_gradient", "integrated_gradients", "guided_backprop"),
@@ -33,9 +27,9 @@ COUNT = 4
 def subject(family, weights="random"):
     """A prepared model, images, and for each the class that it speaks of most."""
     if weights == "trained":
-        network, images, _ = reference.trained_family(family, COUNT)
+        network, images, _ = worlds.trained_family(family, COUNT)
     else:
-        network, images = reference.random_family(family), smooth_images(COUNT)
+        network, images = worlds.random_family(family), smooth_images(COUNT)
     model = prepare(network)
     return model, images, change(model, images).abs().argmax(1)
 
@@ -70,7 +64,7 @@ both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
 @each_method
 def test_maps_have_one_finite_value_a_pixel(name, family):
     model, images, targets = subject(family)
-    assert method.get(name).applies(model) is None
+    assert method.get(name).not_applicable(model) is None
     maps = attribute(name, model, images, targets)
     assert maps.shape == (COUNT, 32, 32)
     assert maps.isfinite().all()
@@ -195,7 +189,7 @@ def test_deeplift_equals_captum_where_it_is_right(family, weights):
 
 @both_weights
 def test_lrp_equals_zennit_on_a_plain_stack(weights):
-    import attrcheck.vision  # noqa: F401, I001  # zennit imports torchvision
+    import attrcheck.adapters.vision  # noqa: F401, I001  # zennit imports torchvision
     from zennit.attribution import Gradient
     from zennit.composites import EpsilonPlus
 
@@ -269,7 +263,7 @@ class Lonely(nn.Module):
 def test_methods_with_rules_do_not_apply_to_what_cannot_be_traced(name):
     with pytest.warns(NotTraceable):
         model = prepare(Branches())
-    assert "could not be traced" in method.get(name).applies(model)
+    assert "could not be traced" in method.get(name).not_applicable(model)
     with pytest.raises(TypeError, match="prepared graph"):
         attribute(name, model, smooth_images(1, 4), torch.tensor([0]))
 
@@ -278,7 +272,7 @@ def test_methods_with_rules_do_not_apply_to_what_cannot_be_traced(name):
 def test_gradient_methods_apply_to_what_cannot_be_traced(name):
     with pytest.warns(NotTraceable):
         model = prepare(Branches())
-    assert method.get(name).applies(model) is None
+    assert method.get(name).not_applicable(model) is None
     maps = attribute(name, model, smooth_images(2, 4), torch.tensor([0, 1]))
     assert maps.shape == (2, 4, 4)
 
@@ -302,14 +296,14 @@ def test_gradient_methods_apply_to_what_cannot_be_traced(name):
 def test_the_reason_names_what_stands_in_the_way(operation, activation, reasons):
     model = prepare(Lonely(operation, activation))
     for name, reason in reasons.items():
-        found = method.get(name).applies(model)
+        found = method.get(name).not_applicable(model)
         assert found is None if reason is None else reason in str(found), name
 
 
 def test_without_a_convolution_there_is_no_cam():
     model = prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 3), nn.ReLU()))
-    assert method.get("guided_backprop").applies(model) is None
-    assert "no convolution" in method.get("guided_gradcam").applies(model)
+    assert method.get("guided_backprop").not_applicable(model) is None
+    assert "no convolution" in method.get("guided_gradcam").not_applicable(model)
     tiny = prepare(nn.Sequential(nn.Conv2d(3, 2, 4), nn.ReLU(), nn.Flatten()))
     with pytest.raises(ValueError, match=r"more than one pixel of \[1, 3, 4, 4\]"):
         attribute("guided_gradcam", tiny, smooth_images(1, 4), torch.tensor([0]))

@@ -12,16 +12,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.guard import Snapshot
-from attrcheck.memory import limited_to
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.kinds import last_stage
+from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods._cam import CoarseGrid, needs_stage, stage_node
 from attrcheck.methods._gradients import Noise
 from attrcheck.models import model as models
-from attrcheck.models._graph import last_stage
-from attrcheck.models._prepare import NotTraceable, prepare
-from tests import reference_methods as reference
-from tests.reference_methods import FAMILIES, smooth_images
+from attrcheck.tensors.batching import limited_to
+from tests import worlds
+from tests.worlds import FAMILIES, smooth_images
 
 CAMS = ["gradcam", "gradcam_pp", "smooth_gradcam_pp", "xgradcam", "layercam", "scorecam"]
 GRADIENT_CAMS = ["gradcam", "gradcam_pp", "xgradcam", "layercam"]
@@ -36,9 +36,9 @@ both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
 @functools.cache
 def subject(family, weights="trained"):
     if weights == "trained":
-        network, images, targets = reference.trained_family(family, COUNT)
+        network, images, targets = worlds.trained_family(family, COUNT)
     else:
-        network, images = reference.random_family(family), smooth_images(COUNT)
+        network, images = worlds.random_family(family), smooth_images(COUNT)
         targets = network(images).argmax(1)
     return prepare(network), images, targets
 
@@ -101,7 +101,7 @@ def enlarge(cam, image):
 @each_cam
 def test_maps_are_finite_and_not_negative(name, family):
     model, images, targets = subject(family)
-    assert method.get(name).applies(model) is None
+    assert method.get(name).not_applicable(model) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the embedded families end on 8x8 maps
         maps = attribute(name, model, images, targets)
@@ -411,7 +411,7 @@ def test_another_stage_by_the_name_of_its_module_or_node(name, stage):
 def test_a_stage_can_be_bound_and_registered(registries):
     gradcam = method.get("gradcam")
     early = functools.partial(gradcam.attribute, stage="c1")
-    method("gradcam_early", applies=gradcam.applies, constant=gradcam.constant)(early)
+    method("gradcam_early", not_applicable=gradcam.applies, constant=gradcam.constant)(early)
     model, arrays = published()
     found = method.get("gradcam_early").attribute(model, arrays["images"], arrays["targets"])
     wanted = attribute("gradcam", model, arrays["images"], arrays["targets"], stage="c1")
@@ -490,7 +490,7 @@ class Head(nn.Module):
 @each_cam
 def test_a_transformer_has_no_stage(name):
     applies = method.get(name).applies
-    blank = reference.blank()
+    blank = worlds.blank()
     assert "attention follows" in applies(prepare(models.get("vit").build(blank)))
     assert "attention follows" in applies(prepare(Tokens(Attention())))
     with_sdpa = Tokens(lambda x: F.scaled_dot_product_attention(x, x, x))
@@ -523,11 +523,11 @@ def test_the_cost_of_score_cam_is_that_of_the_widest_family():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "vgg19", "efficientnet_b2", "densenet121"])
 def test_torchvision(name):
-    from attrcheck.vision import torchvision
+    from attrcheck.adapters.vision import torchvision
 
     torch.manual_seed(0)
     network = torchvision.models.get_model(name, weights=None)
-    model, images = prepare(reference.enliven(network, 64)), smooth_images(2, 64)
+    model, images = prepare(worlds.enliven(network, 64)), smooth_images(2, 64)
     targets = model(images).argmax(1)
     wide = name == "vgg19"  # it ends on a 4x4 map, the others on 2x2
     with contextlib.nullcontext() if wide else pytest.warns(CoarseGrid, match="grid of 2x2"):

@@ -7,13 +7,13 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
+from attrcheck.graph.kinds import Add, attentions, module_of
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import _attention_lrp, method
 from attrcheck.methods._attention import Reader
 from attrcheck.methods._attention_lrp import CALLS, KINDS
 from attrcheck.methods._rules import ruled
-from attrcheck.models._graph import Add, attentions, module_of
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import random_family, smooth_images, trained_family
+from tests.worlds import random_family, smooth_images, trained_family
 
 COUNT = 3
 both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
@@ -350,7 +350,7 @@ class Odd(nn.Module):
     ],
 )
 def test_what_has_no_rule_is_declined(odd, reason):
-    found = method.get("chefer_lrp").applies(prepare(Odd(odd)))
+    found = method.get("chefer_lrp").not_applicable(prepare(Odd(odd)))
     assert found is None if reason is None else reason in found
 
 
@@ -367,7 +367,7 @@ FULL_SIZE = ["torchvision:vit_b_16", "timm:vit_tiny_patch16_224", "timm:deit3_sm
 @pytest.mark.slow
 @pytest.mark.parametrize("which", FULL_SIZE)
 def test_full_size_transformers(which):
-    from attrcheck.vision import timm, torchvision
+    from attrcheck.adapters.vision import timm, torchvision
 
     torch.manual_seed(0)
     home, _, kind = which.partition(":")
@@ -378,7 +378,7 @@ def test_full_size_transformers(which):
         nn.init.normal_(network.heads.head.weight)
     model, images = prepare(network.eval().double()), smooth_images(2, 64).double()
     targets = torch.tensor([3, 4])
-    assert method.get("chefer_lrp").applies(model) is None
+    assert method.get("chefer_lrp").not_applicable(model) is None
     assert len(attentions(model)) == 12
     assert (reaching(model, images, targets) - 1).abs().max() < 1e-4
     maps = method.get("chefer_lrp").attribute(model, images, targets)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.methods._dummies import SOBEL, blurred, differences, edges, filtered
 from attrcheck.methods.edge_marr_hildreth import LAPLACIAN, SIGMA

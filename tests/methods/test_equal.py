@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.datasets import Dataset
-from attrcheck.memory import limited_to
+from attrcheck.contracts import Dataset
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import extremal_perturbation as extremal
 from attrcheck.methods import input_iba
 from attrcheck.methods._equal import in_equal_batches
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import random_family, smooth_images
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import random_family, smooth_images
 
 
 def batches(count, most=1000, budget=None):

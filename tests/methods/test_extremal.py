@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.guard import Snapshot
-from attrcheck.memory import limited_to
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import extremal_perturbation as extremal
 from attrcheck.methods import method
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import FAMILIES, random_family, smooth_images, trained_family
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import FAMILIES, random_family, smooth_images, trained_family
 
 
 class Linear(nn.Module):
@@ -99,7 +99,7 @@ def test_families_batches_and_traces(family):
     assert torch.allclose(again, together, atol=1e-3)
     assert torch.allclose(alone[0], together[1], atol=1e-5)
     assert not together.requires_grad
-    assert method.get("extremal_perturbation").applies(model) is None
+    assert method.get("extremal_perturbation").not_applicable(model) is None
 
 
 def test_steps_improve_the_objective():

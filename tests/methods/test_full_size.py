@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.datasets import Dataset
-from attrcheck.guard import Snapshot
+from attrcheck.contracts import Dataset
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import (
     _gradients,
     expected_gradients,
@@ -26,9 +27,9 @@ from attrcheck.methods import (
     rise_200,
     rise_uniform,
 )
-from attrcheck.models._prepare import prepare
-from tests import reference_methods as reference
-from tests.reference_methods import change, of, plain_gradient, smooth_images, without_biases
+from tests import worlds
+from tests.reference import change, of, plain_gradient
+from tests.worlds import smooth_images, without_biases
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ FOR_CONVOLUTIONS = {
 
 
 def build(name):
-    from attrcheck.vision import timm, torchvision
+    from attrcheck.adapters.vision import timm, torchvision
 
     torch.manual_seed(0)
     if name == "inception_v4":
@@ -68,7 +69,7 @@ def build(name):
 def subject(name):
     """A prepared model, images, and for each the class that it speaks of most."""
     side = SIDES.get(name, 64)
-    model = prepare(reference.enliven(build(name), side))
+    model = prepare(worlds.enliven(build(name), side))
     images = smooth_images(COUNT, side)
     return model, images, change(model, images).abs().argmax(1)
 
@@ -125,9 +126,9 @@ def test_every_method(name, architecture, hasty):
     spec = method.get(name)
     other = FOR_CONVOLUTIONS if architecture == "vit_b_16" else FOR_ATTENTION
     if name in other | FOR_OTHERS:
-        assert spec.applies(model)
+        assert spec.not_applicable(model)
         return
-    assert spec.applies(model) is None
+    assert spec.not_applicable(model) is None
     kept, before = images.clone(), Snapshot.of(model)
     maps = attribute(name, model, images, targets)
     assert maps.shape[0] == len(images)

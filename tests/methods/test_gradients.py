@@ -11,16 +11,16 @@ from captum.attr import DeepLiftShap, IntegratedGradients
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.datasets import Dataset
-from attrcheck.guard import Snapshot
-from attrcheck.memory import limited_to
+from attrcheck.contracts import Dataset
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods._gradients import BACKGROUND, background, integrated
 from attrcheck.methods.deeplift import contributions
 from attrcheck.methods.integrated_gradients_blur import blur
-from attrcheck.models._prepare import NotTraceable, prepare
-from tests import reference_methods as reference
-from tests.reference_methods import FAMILIES, smooth_images, without_biases
+from attrcheck.tensors.batching import limited_to
+from tests import worlds
+from tests.worlds import FAMILIES, smooth_images, without_biases
 
 VECTORS = Path(__file__).parents[1] / "data" / "gradients.npz"
 SIGNED = [
@@ -40,9 +40,9 @@ SEEDS = (11, 12, 13)
 @cache
 def subject(family, weights="trained"):
     """A prepared model, the dataset, images that are not its background, and targets."""
-    network, images, _ = reference.trained_family(family, BACKGROUND + COUNT)
+    network, images, _ = worlds.trained_family(family, BACKGROUND + COUNT)
     if weights == "random":
-        network = reference.random_family(family)
+        network = worlds.random_family(family)
     model, images = prepare(network), images[BACKGROUND:]
     return model, shapes(), images, model(images).argmax(1)
 
@@ -347,7 +347,7 @@ def test_all_is_left_as_it_was(name, family):
     images, targets = images[:1].clone(), targets[:1]
     kept, before = images.clone(), Snapshot.of(model)
     spec = method.get(name)
-    assert spec.applies(model) is None
+    assert spec.not_applicable(model) is None
     assert spec.family == "gradient"
     assert spec.reference
     with torch.no_grad():
@@ -374,9 +374,9 @@ def test_what_cannot_be_traced_has_gradients_all_the_same(name):
         model = prepare(Branches())
     images = smooth_images(3, 8)
     if name in ("deeplift", "deepshap"):
-        assert "could not be traced" in method.get(name).applies(model)
+        assert "could not be traced" in method.get(name).not_applicable(model)
         return
-    assert method.get(name).applies(model) is None
+    assert method.get(name).not_applicable(model) is None
     maps = attribute(name, model, dataset_of(smooth_images(4, 8)), images, torch.tensor([0, 1, 2]))
     assert maps.shape == (3, 8, 8)
 

@@ -7,12 +7,13 @@ import torch
 from torch import fx, nn
 from torch.distributions import Normal, kl_divergence
 
-from attrcheck.datasets import Dataset
-from attrcheck.guard import Snapshot
-from attrcheck.memory import limited_to
-from attrcheck.methods import _bottleneck, _halves, iba, input_iba, method
-from attrcheck.models._prepare import NotTraceable, prepare
-from tests.reference_methods import FAMILIES, random_family, smooth_images, trained_family
+from attrcheck.contracts import Dataset
+from attrcheck.graph import halves as _halves
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import NotTraceable, prepare
+from attrcheck.methods import _bottleneck, iba, input_iba, method
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import FAMILIES, random_family, smooth_images, trained_family
 
 
 def data_of(images, classes=10):
@@ -163,13 +164,13 @@ class Branches(nn.Module):
 
 def test_why_it_may_not_apply():
     spec = method.get("iba")
-    assert "holds all" in spec.applies(prepare(Sized()))
-    assert "holds all" in spec.applies(prepare(nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU())))
+    assert "holds all" in spec.not_applicable(prepare(Sized()))
+    assert "holds all" in spec.not_applicable(prepare(nn.Sequential(nn.Conv2d(3, 2, 1), nn.ReLU())))
     with pytest.raises(ValueError, match="holds all"):
         _halves.halves(prepare(Sized()))
     with pytest.warns(NotTraceable):
         model = prepare(Branches())
-    assert "could not be traced" in spec.applies(model)
+    assert "could not be traced" in spec.not_applicable(model)
     with pytest.raises(TypeError, match="could not be traced"):
         _halves.halves(model)
 

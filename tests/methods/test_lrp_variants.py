@@ -8,17 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import _lrp, method
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import (
-    FAMILIES,
-    dense,
-    plain_gradient,
-    random_family,
-    smooth_images,
-    trained_family,
-    without_biases,
-)
+from tests.reference import dense, plain_gradient
+from tests.worlds import FAMILIES, random_family, smooth_images, trained_family, without_biases
 
 VARIANTS = ["lrp", "lrp_epsilon", "lrp_gamma"]
 RELU = ["resnet", "vgg", "inception", "densenet"]
@@ -52,7 +45,7 @@ def test_relevance_is_conserved_without_biases(name, family, weights):
     bare = without_biases(model)
     logits = bare(images)
     targets = logits.abs().argmax(1)
-    assert method.get(name).applies(bare) is None
+    assert method.get(name).not_applicable(bare) is None
     maps = attribute(name, bare, images, targets)
     assert maps.shape == (4, 32, 32)
     total = maps.sum((1, 2))
@@ -95,7 +88,7 @@ def test_a_map_does_not_depend_on_the_batch(name, family):
 @pytest.mark.parametrize("weights", ["random", "trained"])
 @pytest.mark.parametrize("name", ["lrp_epsilon", "lrp_gamma"])
 def test_zennit_agrees_on_a_plain_stack(name, weights):
-    import attrcheck.vision  # noqa: F401, I001  # zennit imports torchvision
+    import attrcheck.adapters.vision  # noqa: F401, I001  # zennit imports torchvision
     from zennit.attribution import Gradient
     from zennit.composites import LayerMapComposite
     from zennit.rules import Epsilon, Gamma, Norm, Pass

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.memory import limited_to
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import _multipliers, deeplift
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import FAMILIES, random_family, smooth_images
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import FAMILIES, random_family, smooth_images
 
 IMAGES, BASELINES = smooth_images(3), smooth_images(4, seed=5)
 TARGETS = torch.tensor([1, 0, 2])

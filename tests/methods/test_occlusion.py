@@ -5,11 +5,11 @@ import torch
 from captum.attr import Occlusion
 from torch import nn
 
-from attrcheck.memory import limited_to
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
 from attrcheck.methods.occlusion import WINDOWS, occlusion
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import FAMILIES, random_family, smooth_images, trained_family
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import FAMILIES, random_family, smooth_images, trained_family
 
 
 def drops(model, images, targets, size, stride):

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.memory import limited_to
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import _rise, method
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import FAMILIES, random_family, smooth_images
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import FAMILIES, random_family, smooth_images
 
 VARIANTS = ["rise", "rise_200", "rise_uniform"]
 
@@ -201,7 +201,7 @@ class Counter(nn.Module):
 def test_every_family(family):
     model, images = prepare(random_family(family)), smooth_images(2)
     maps = _rise.rise_maps(model, images, torch.tensor([0, 1]), (1, 2), 20)
-    assert method.get("rise").applies(model) is None
+    assert method.get("rise").not_applicable(model) is None
     assert maps.shape == (2, 32, 32)
     assert maps.isfinite().all()
     assert (maps >= 0).all()

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attrcheck.graph.kinds import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import _affine, _lrp, _rules, deeplift, lrp, lrp_epsilon
 from attrcheck.methods._multipliers import Tape
-from attrcheck.models._graph import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import dense, share_by_sign, smooth_images
+from tests.reference import dense, share_by_sign
+from tests.worlds import smooth_images
 
 POINTS = torch.tensor([-7.0, -3.1, -1.5, -0.4, 0.3, 1.2, 4.4, 8.0])
 UPSTREAM = torch.tensor([1.0, -2.0, 3.0, -0.5, 2.0, -1.0, 0.5, -4.0])
@@ -215,7 +216,7 @@ class Scaled(nn.Module):
 def test_constants_neither_create_nor_take_relevance():
     model = prepare(Scaled())
     images, targets = smooth_images(2, 2), torch.tensor([0, 1])
-    assert lrp.applies(model) is None
+    assert lrp.not_applicable(model) is None
     total = lrp.lrp(model, images, targets).sum((1, 2))
     wanted = model(images).gather(1, targets[:, None])[:, 0]
     assert torch.allclose(total, wanted, rtol=1e-4)

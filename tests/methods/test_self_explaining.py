@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.guard import Snapshot
+from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import NotTraceable, prepare
+from attrcheck.graph.receptive import Field
 from attrcheck.methods import method
 from attrcheck.methods.bagnet_evidence import spread
-from attrcheck.models._bcos import BcosConv2d, Encode, UncentredNorm
-from attrcheck.models._prepare import NotTraceable, prepare
-from attrcheck.models._receptive import Field
-from tests.reference_methods import random_family, smooth_images, trained_family
+from tests.worlds import random_family, smooth_images, trained_family
 
 OWN = {"bcos_weights": "bcos", "bagnet_evidence": "bagnet"}
 COUNT = 4
@@ -94,7 +94,7 @@ def test_model_and_images_are_left_untouched(name):
     "family", ["resnet", "vgg", "inception", "efficientnet", "densenet", "vit", "bcos", "bagnet"]
 )
 def test_each_applies_to_its_own_kind_only(name, family):
-    reason = method.get(name).applies(prepare(random_family(family)))
+    reason = method.get(name).not_applicable(prepare(random_family(family)))
     if family == OWN[name]:
         assert reason is None
     elif name == "bcos_weights":
@@ -113,7 +113,7 @@ def test_what_cannot_be_traced_is_declined(name):
     network = nn.Sequential(Encode((0.0,) * 3, (1.0,) * 3), Branches())
     with pytest.warns(NotTraceable):
         model = prepare(network)
-    assert "could not be traced" in method.get(name).applies(model)
+    assert "could not be traced" in method.get(name).not_applicable(model)
     with pytest.raises(TypeError, match="prepared graph"):
         attribute(name, model, smooth_images(1, 4), torch.tensor([0]))
 
@@ -173,7 +173,7 @@ def test_bcos_weights_by_hand():
 def test_bcos_weights_need_all_layers_to_be_linear_without_bias(layer, reason):
     layers = [Encode((0.0,) * 3, (1.0,) * 3), BcosConv2d(6, 4, 1), layer, nn.AdaptiveAvgPool2d(1)]
     model = prepare(nn.Sequential(*layers, nn.Flatten()))
-    assert method.get("bcos_weights").applies(model) == reason
+    assert method.get("bcos_weights").not_applicable(model) == reason
 
 
 class Shifted(nn.Module):
@@ -224,7 +224,7 @@ def test_methods_for_any_network_apply_to_both():
     for own, family in OWN.items():
         _, model, images, targets = subject(own, "trained")
         for name in ("saliency", "input_x_gradient", "integrated_gradients"):
-            assert method.get(name).applies(model) is None
+            assert method.get(name).not_applicable(model) is None
         change = logits_at(model, images, targets)
         change = change - logits_at(model, torch.zeros_like(images), targets)
         total = attribute("integrated_gradients", model, images, targets).sum((1, 2))
@@ -234,7 +234,7 @@ def test_methods_for_any_network_apply_to_both():
 def test_a_bagnet_is_a_network_like_others_for_rules_and_cams():
     _, model, images, targets = subject("bagnet_evidence", "trained")
     for name in ("deeplift", "lrp", "guided_backprop", "deconvolution", "guided_gradcam"):
-        assert method.get(name).applies(model) is None
+        assert method.get(name).not_applicable(model) is None
     change = logits_at(model, images, targets)
     change = change - logits_at(model, torch.zeros_like(images), targets)
     total = attribute("deeplift", model, images, targets).sum((1, 2))
@@ -244,4 +244,4 @@ def test_a_bagnet_is_a_network_like_others_for_rules_and_cams():
 @pytest.mark.parametrize("name", ["deeplift", "lrp", "guided_backprop", "deconvolution"])
 def test_rules_decline_bcos_layers(name):
     _, model, _, _ = subject("bcos_weights", "random")
-    assert "no rule for Encode" in method.get(name).applies(model)
+    assert "no rule for Encode" in method.get(name).not_applicable(model)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.guard import Snapshot
-from attrcheck.memory import limited_to
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods._gradients import (
     IDSDS,
@@ -19,9 +19,9 @@ from attrcheck.methods._gradients import (
     noisy,
     variance,
 )
-from attrcheck.models._prepare import NotTraceable, prepare
-from tests import reference_methods as reference
-from tests.reference_methods import FAMILIES, smooth_images
+from attrcheck.tensors.batching import limited_to
+from tests import worlds
+from tests.worlds import FAMILIES, smooth_images
 
 BASES = {"": "gradient", "_ixg": "input_x_gradient", "_ig": "integrated_gradients"}
 PLAIN = {
@@ -89,7 +89,7 @@ def test_the_sign_is_dropped_after_the_mean(name, small):
     ],
 )
 def test_without_noise_it_is_the_base(base, family):
-    network, images, targets = reference.trained_family(family, 2)
+    network, images, targets = worlds.trained_family(family, 2)
     model = prepare(network).double()
     base, images = method.get(base).attribute, images.double()
     maps = base(model, images, targets)
@@ -188,7 +188,7 @@ def test_metadata_and_models_that_cannot_be_traced(name):
     spec = method.get(name)
     with pytest.warns(NotTraceable):
         model = prepare(Branches())
-    assert spec.applies(model) is None
+    assert spec.not_applicable(model) is None
     assert spec.family == "gradient"
     assert spec.reference
     samples = SETTINGS[name][2] if name in SETTINGS else 16

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from attrcheck.datasets import dataset
-from attrcheck.memory import limited_to
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import kernel_shap as shap
 from attrcheck.methods import lime, method
 from attrcheck.methods._superpixels import denormalised, game, spread, superpixels
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import FAMILIES, blank, random_family, smooth_images, trained_family
+from attrcheck.tensors.batching import limited_to
+from tests.worlds import FAMILIES, blank, random_family, smooth_images, trained_family
 
 
 class Linear(nn.Module):

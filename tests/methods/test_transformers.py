@@ -7,13 +7,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.guard import Snapshot
+from attrcheck.graph.guard import Snapshot
+from attrcheck.graph.kinds import attentions
+from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods._attention import Reader
 from attrcheck.methods.attention_rollout import rollout
-from attrcheck.models._graph import attentions
-from attrcheck.models._prepare import NotTraceable, prepare
-from tests.reference_methods import random_family, smooth_images, trained_family
+from tests.worlds import random_family, smooth_images, trained_family
 
 METHODS = ["attention_rollout", "chefer", "chefer_lrp"]
 COUNT = 4
@@ -189,7 +189,10 @@ def test_model_and_images_are_left_untouched(name):
 @each_method
 @pytest.mark.parametrize("family", ["resnet", "efficientnet", "bcos", "bagnet"])
 def test_networks_without_attention_are_declined(name, family):
-    assert method.get(name).applies(prepare(random_family(family))) == "the model has no attention"
+    assert (
+        method.get(name).not_applicable(prepare(random_family(family)))
+        == "the model has no attention"
+    )
 
 
 class Small(nn.Module):
@@ -232,7 +235,7 @@ class Small(nn.Module):
 )
 def test_the_reason_names_what_is_not_as_it_should_be(name, wrong, reason):
     model = prepare(Small(wrong))
-    assert method.get(name).applies(model) == reason
+    assert method.get(name).not_applicable(model) == reason
     if reason is None:
         maps = attribute(name, model, smooth_images(2, 6), torch.tensor([0, 1]))
         assert maps.shape == (2, 6, 6)
@@ -254,7 +257,7 @@ class Branches(nn.Module):
 def test_what_cannot_be_traced_is_declined(name):
     with pytest.warns(NotTraceable):
         model = prepare(Branches())
-    assert "could not be traced" in method.get(name).applies(model)
+    assert "could not be traced" in method.get(name).not_applicable(model)
     with pytest.raises(TypeError, match="prepared graph"):
         attribute(name, model, smooth_images(1, 4), torch.tensor([0]))
 
@@ -283,7 +286,7 @@ def test_gradient_methods_work_on_the_transformer():
     saliency = attribute("saliency", model, images, targets)
     assert torch.allclose(saliency, gradient.sum(1).abs(), rtol=1e-3, atol=1e-6)
     for name in ("guided_backprop", "deconvolution"):
-        assert method.get(name).applies(model) is None
+        assert method.get(name).not_applicable(model) is None
         rectified = attribute(name, model, images, targets)
         both = torch.stack([rectified.flatten(), gradient.sum(1).flatten()])
         assert torch.corrcoef(both)[0, 1] < 0.9
@@ -300,7 +303,7 @@ def test_gradient_methods_work_on_the_transformer():
     ],
 )
 def test_methods_for_other_networks_decline_the_transformer(name, reason):
-    assert reason in method.get(name).applies(subject("random")[1])
+    assert reason in method.get(name).not_applicable(subject("random")[1])
 
 
 class Fused(nn.Module):
@@ -373,7 +376,7 @@ FULL_SIZE = ["torchvision:vit_b_16", "timm:vit_tiny_patch16_224", "timm:vit_smal
 @pytest.mark.slow
 @pytest.mark.parametrize("which", FULL_SIZE)
 def test_full_size_transformers(which):
-    from attrcheck.vision import timm, torchvision
+    from attrcheck.adapters.vision import timm, torchvision
 
     torch.manual_seed(0)
     home, _, kind = which.partition(":")
@@ -386,7 +389,7 @@ def test_full_size_transformers(which):
     targets = torch.tensor([3, 4])
     assert len(attentions(model)) == 12
     for name in METHODS:
-        assert method.get(name).applies(model) is None
+        assert method.get(name).not_applicable(model) is None
         maps = attribute(name, model, images, targets)
         assert maps.shape == (2, 64, 64)
         assert (maps.amax((1, 2)) > maps.amin((1, 2))).all()

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import nn
 
+from attrcheck.graph.preparing import prepare
+from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
 from attrcheck.models._bagnet33 import BagNet33, bagnet33
-from attrcheck.models._prepare import prepare
-from attrcheck.models._receptive import Field, receptive_field
-from attrcheck.models._weights import WeightsError
-from tests.reference_methods import enliven, random_family, smooth_images
+from attrcheck.training.weights import WeightsError
+from tests.worlds import enliven, random_family, smooth_images
 
 
 def last(model):
@@ -115,7 +115,7 @@ class Odd(nn.Module):
     ],
 )
 def test_the_evidence_of_other_networks_is_declined_with_the_reason(kind, reason):
-    assert method.get("bagnet_evidence").applies(prepare(Odd(kind))) == reason
+    assert method.get("bagnet_evidence").not_applicable(prepare(Odd(kind))) == reason
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_the_full_size_one_sees_33_pixels_and_explains_itself(full_size):
     evidence = next(n for n in model.graph.nodes if n.target == "fc")
     assert receptive_field(model, evidence) == Field(8, 0, 32)
     explain = method.get("bagnet_evidence")
-    assert explain.applies(model) is None
+    assert explain.not_applicable(model) is None
     total = explain.attribute(model, images, targets).sum((1, 2))
     assert torch.allclose(total, found.gather(1, targets[:, None])[:, 0], rtol=1e-3)
 

@@ -6,12 +6,12 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 
+from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
-from attrcheck.models._bcos import BcosConv2d, Encode, UncentredNorm
 from attrcheck.models._bcos_resnet import BcosResNet, bcos_resnet
-from attrcheck.models._prepare import prepare
-from attrcheck.models._weights import WeightsError
-from tests.reference_methods import blank, smooth_images
+from attrcheck.training.weights import WeightsError
+from tests.worlds import blank, smooth_images
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
 
@@ -124,7 +124,7 @@ def test_a_full_size_network_from_a_file(tmp_path, depth):
     with torch.no_grad():
         assert torch.allclose(model(images), wanted, rtol=1e-4)
     explain = method.get("bcos_weights")
-    assert explain.applies(model) is None
+    assert explain.not_applicable(model) is None
     total = explain.attribute(model, images, targets).sum((1, 2))
     assert torch.allclose(total, wanted.gather(1, targets[:, None])[:, 0], rtol=1e-3)
 

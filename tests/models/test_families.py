@@ -2,10 +2,11 @@ import pytest
 import torch
 from torch import fx, nn
 
-from attrcheck.datasets import Dataset, dataset
+from attrcheck.contracts import Dataset
+from attrcheck.datasets import dataset
 from attrcheck.models import model
-from attrcheck.models._train import accuracy
-from attrcheck.models._weights import CHECKPOINTS, load_weights, read_about, weights_path
+from attrcheck.training.loop import accuracy
+from attrcheck.training.weights import CHECKPOINTS, load_weights, read_about, weights_path
 
 FAMILIES = ["resnet", "vgg", "inception", "efficientnet", "densenet", "vit", "bcos", "bagnet"]
 DATASETS = ["digits", "shapes"]

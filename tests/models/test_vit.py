@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import fx, nn
 
-from attrcheck.models._graph import attentions, call_name
-from attrcheck.models._prepare import prepare
-from tests.reference_methods import enliven, random_family, smooth_images
+from attrcheck.graph.kinds import attentions, call_name
+from attrcheck.graph.preparing import prepare
+from tests.worlds import enliven, random_family, smooth_images
 
 ACTIVE = ("relu", "gelu", "silu", "sigmoid", "tanh", "dropout", "scaled_dot_product_attention")
 
@@ -92,7 +92,7 @@ def test_what_else_forward_takes_keeps_its_default():
 
 @pytest.mark.slow
 def test_torchvision_vit_b_16():
-    from attrcheck.vision import torchvision
+    from attrcheck.adapters.vision import torchvision
 
     torch.manual_seed(0)
     network = torchvision.models.vit_b_16(weights=None, image_size=64, num_classes=10).eval()
@@ -105,7 +105,7 @@ def test_torchvision_vit_b_16():
 
 @pytest.mark.slow
 def test_timm_vit_tiny():
-    from attrcheck.vision import timm
+    from attrcheck.adapters.vision import timm
 
     torch.manual_seed(0)
     network = timm.create_model("vit_tiny_patch16_224", pretrained=False, img_size=64).eval()
@@ -116,7 +116,7 @@ def test_timm_vit_tiny():
 
 @pytest.mark.slow
 def test_timm_inception_v4():
-    from attrcheck.vision import timm
+    from attrcheck.adapters.vision import timm
 
     torch.manual_seed(0)
     network = enliven(timm.create_model("inception_v4", pretrained=False, num_classes=10), 96)

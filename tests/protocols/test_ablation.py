@@ -8,16 +8,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attrcheck.outcomes import outcome
 from attrcheck.protocols import _order
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols._ablation import Ablation
 from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
 from attrcheck.protocols.lerf import lerf
 from attrcheck.protocols.morf import morf
+from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal
-from tests import reference_protocols as reference
-from tests.reference_protocols import batch_of, linear_model, rows_of
+from tests import reference
+from tests.worlds import batch_of, linear_model, rows_of
 
 SIDE = 4
 
@@ -74,7 +74,7 @@ def test_hand_computed_areas():
 
 def test_probability_and_logit_come_from_the_same_pass():
     model = linear_model(torch.ones(1, 2))
-    rows = outcome(model, torch.tensor([[[[1.0, 0.5]]]]), torch.tensor([1]))
+    rows = responses(model, torch.tensor([[[[1.0, 0.5]]]]), torch.tensor([1]))
     assert rows["logit"].tolist() == [1.5]
     assert rows["probability"] == pytest.approx(1 / (1 + np.exp(-1.5)))
 
@@ -260,7 +260,7 @@ def test_insertion_by_inserting():
             for pixel in values.flatten().argsort(descending=True)[:count].tolist():
                 y, x = divmod(pixel, SIDE)
                 image_on[:, y, x] = image[:, y, x]
-        heights.append(outcome(model, canvas, labels)["probability"].mean())
+        heights.append(responses(model, canvas, labels)["probability"].mean())
     assert found.score == pytest.approx(reference.area(heights, range(11)), abs=1e-6)
     assert found.curve[1] == pytest.approx(heights[::-1], abs=1e-6)
 

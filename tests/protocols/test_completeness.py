@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from attrcheck.protocols._values import normalised
 from attrcheck.protocols.completeness import Completeness, completeness
-from tests.reference_protocols import batch_of, linear_model, rows_of, soundness_vectors
+from tests.worlds import batch_of, linear_model, rows_of, soundness_vectors
 
 SIDE = 6
 MEAN = Completeness(removal="mean")

@@ -9,7 +9,7 @@ import torch
 from attrcheck.methods import method as methods
 from attrcheck.protocols.ids import ids
 from attrcheck.protocols.ids_updated import ids_updated
-from tests.reference_protocols import batch_of, linear_model, rows_of, single_deletion_vectors
+from tests.worlds import batch_of, linear_model, rows_of, single_deletion_vectors
 
 FIXED = ["grad_raw", "grad_abs", "ixg_raw", "ixg_abs", "ig_raw", "ig_abs", "igu_raw"]
 UPDATED = {

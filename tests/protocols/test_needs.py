@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 import attrcheck
-from attrcheck.cases import table
-from attrcheck.protocols import Protocol
+from attrcheck.contracts import Protocol
+from attrcheck.engine.cases import table
 from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import RegistryError
 

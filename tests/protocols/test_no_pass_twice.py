@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import attrcheck
-from attrcheck.bench import Bench
-from attrcheck.cases import Case
-from attrcheck.loading import load
+from attrcheck.contracts import Case
+from attrcheck.engine.evaluation import Evaluation
 from attrcheck.protocols import _order
 from attrcheck.protocols.ids_updated import STEPS
-from attrcheck.store import Store
+from attrcheck.store.entries import Store
+from tests.worlds import load
 
 IMAGES, CELLS = 8, 16
 
@@ -47,7 +47,7 @@ def test_single_deletion_of_forty_methods_costs_one_pass_a_cell_and_one_intact(w
     assert all(outcome.status == "ok" for outcome in result.outcomes.values())
     # The first two are a look whether the model is one.
     assert passes == [2, *[IMAGES] * (CELLS + 1)]
-    judge = load("tiny8", "linear", None, "cpu").judge
+    judge = load("tiny8", "linear", None, "cpu").predictor
     assert judge.passes == 2 + IMAGES * (CELLS + 1)
 
 
@@ -130,7 +130,7 @@ def test_records_say_what_they_cost(world):
 def test_records_cost_the_same_whoever_observes_first(world, protocol):
     """A check may observe before the case does: what methods share is still no method's cost."""
     settings, case = world.settings(), Case.of(f"tiny8-linear-{protocol}")
-    Bench(case, settings, Store(settings.store, settings.run)).rows()
+    Evaluation(case, settings, Store(settings.store, settings.run)).rows()
     outcomes = world.run(case.id).outcomes
     looks = {"completeness": 9, "morf": 9, "sds": 0}[protocol]
     assert [outcomes[name].passes["observation"] for name in world.methods] == [[looks, 0]] * 2

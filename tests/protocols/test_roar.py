@@ -5,15 +5,15 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.attribution import Retrial
-from attrcheck.bench import find
-from attrcheck.lessons import lessons, of_training
-from attrcheck.loading import load
-from attrcheck.models._train import Recipe, trained
-from attrcheck.protocols import Batch, Lessons
+from attrcheck.contracts import Batch, Retraining
+from attrcheck.engine.attribution import Reattribution
+from attrcheck.engine.evaluation import find
+from attrcheck.engine.retraining import of_training, retraining
 from attrcheck.protocols.roar import BRIEF, Roar, roar
+from attrcheck.training.loop import Recipe, trained
+from tests.worlds import load
 
-JUDGE = Roar(at=(3, 9), lessons=6, epochs=2)
+JUDGE = Roar(at=(3, 9), training_images=6, epochs=2)
 
 
 class Pixel(nn.Module):
@@ -33,7 +33,7 @@ def test_each_network_learns_without_the_top_of_every_map_and_sees_images_withou
         learnt.append((images, epochs))
         return Pixel()
 
-    judges = JUDGE.retrain(Lessons(images, (1, 2), maps, learn))
+    judges = JUDGE.retrain(Retraining(images, (1, 2), maps, learn))
     assert [epochs for _, epochs in learnt] == [2, 2]
     for (left, _), count in zip(learnt, (30, 90), strict=True):
         gone = left[:, 0] == 0
@@ -54,29 +54,29 @@ def test_the_score_is_the_mean_accuracy():
 
 
 def test_training_images_take_the_place_of_those_held_out():
-    setup = load("digits", "resnet", 6, "cpu")
-    learnt = of_training(setup, 5)
-    images, labels = setup.dataset.training()
-    assert torch.equal(learnt.images, setup.dataset.normalise(images[:5]))
+    pair = load("digits", "resnet", 6, "cpu")
+    learnt = of_training(pair, 5)
+    images, labels = pair.dataset.training()
+    assert torch.equal(learnt.images, pair.dataset.normalise(images[:5]))
     assert torch.equal(learnt.labels, labels[:5])
     assert len(set(learnt.dataset.ids)) == 5
-    assert not set(learnt.dataset.ids) & set(setup.dataset.ids)
-    assert learnt.network is setup.network
+    assert not set(learnt.dataset.ids) & set(pair.dataset.ids)
+    assert learnt.network is pair.network
 
 
-def test_lessons_are_the_methods_maps_and_networks_that_start_alike():
-    setup = load("digits", "resnet", 6, "cpu")
-    retrial = Retrial(find("gradient"), setup, seed=0)
-    given = lessons(retrial, 8)
-    learnt = of_training(setup, 8)
-    direct = find("gradient").attribute(setup.network, learnt.images, learnt.labels)
+def test_retraining_gets_the_methods_maps_and_networks_that_start_alike():
+    pair = load("digits", "resnet", 6, "cpu")
+    retrial = Reattribution(find("gradient"), pair, seed=0)
+    given = retraining(retrial, pair, 8)
+    learnt = of_training(pair, 8)
+    direct = find("gradient").attribute(pair.network, learnt.images, learnt.labels)
     assert torch.allclose(given.maps, direct.sum(1) if direct.ndim == 4 else direct, atol=1e-5)
-    absolute = lessons(Retrial(find("gradient"), setup, seed=0, absolute=True), 8)
+    absolute = retraining(Reattribution(find("gradient"), pair, seed=0, absolute=True), pair, 8)
     assert torch.equal(absolute.maps, given.maps.abs())
     one, again = (given.learn(given.images, 1) for _ in range(2))
     other = given.learn(torch.zeros_like(given.images), 1)
     with torch.no_grad():
-        logits = [network(setup.images) for network in (one, again, other)]
+        logits = [network(pair.images) for network in (one, again, other)]
     assert torch.equal(logits[0], logits[1])
     assert not torch.equal(logits[0], logits[2])
     # Eight maps, and three epochs of eight images.
@@ -99,7 +99,7 @@ def test_training_is_decided_by_its_seed_and_leaves_the_generator_alone():
 
 
 def test_a_case_retrains_for_every_method_once_and_counts_it(tiny, monkeypatch):
-    monkeypatch.setitem(BRIEF["smoke"], "lessons", 64)
+    monkeypatch.setitem(BRIEF["smoke"], "training_images", 64)
     case = {"profile": "smoke", "images": 6, "methods": ("input_x_gradient_abs",)}
     (found,) = tiny.run("digits-resnet-roar", **case).outcomes.values()
     assert 0 <= found.score <= 1

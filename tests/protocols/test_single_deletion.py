@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import attrcheck
-from attrcheck.cells import cell_masks
 from attrcheck.errors import AttrcheckError
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols._single_deletion import SingleDeletion
-from tests.reference_protocols import batch_of, linear_model, rows_of, single_deletion_vectors
+from attrcheck.tensors.cells import cell_masks
+from tests.worlds import batch_of, linear_model, rows_of, single_deletion_vectors
 
 METHODS = [
     *("grad_raw", "grad_abs", "ixg_raw", "ixg_abs", "ixg_relu", "ig_raw", "ig_abs", "igu_raw"),

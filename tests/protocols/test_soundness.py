@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from attrcheck.protocols import soundness as module
 from attrcheck.protocols._order import pixel_counts
 from attrcheck.protocols.soundness import PERCENT, STRIDE, Soundness, soundness
-from tests import reference_protocols as reference
-from tests.reference_protocols import batch_of, linear_model, rows_of, soundness_vectors
+from tests import reference
+from tests.worlds import batch_of, linear_model, rows_of, soundness_vectors
 
 SIDE = 6
 MEAN = Soundness(removal="mean")

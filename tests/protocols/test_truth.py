@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from attrcheck.cases import table
+from attrcheck.engine.cases import table
 from attrcheck.errors import AttrcheckError
 from attrcheck.protocols import protocol as protocols
-from tests.reference_protocols import batch_of, linear_model, rows_of
+from tests.worlds import batch_of, linear_model, rows_of
 
 MASK = torch.tensor([[True, True, False], [False, False, False], [False, False, True]])
 MAP = torch.tensor([[4.0, -2.0, 3.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from attrcheck.removal import noisy_linear, removal
 from attrcheck.removal._imputation import CHUNK, impute
-from tests import reference_removal as reference
+from tests import reference, worlds
 
 PUBLISHED = ("rand10", "rand20", "rand30", "rand50", "rand70", "rand80", "rand90", "rand95")
 PUBLISHED += ("box", "corner", "onekept", "onemissing", "stripes")
@@ -117,7 +117,7 @@ def test_by_hand():
 
 @pytest.mark.parametrize("shape", [(16, 16), (32, 32), (19, 46)])
 def test_error_is_within_the_tolerance(shape):
-    masks = reference.masks(*shape)
+    masks = worlds.masks(*shape)
     keep = torch.from_numpy(np.stack(list(masks.values())))
     images = torch.cat([noise_image(len(keep), 2, *shape), smooth_image(len(keep), 1, *shape)], 1)
     check_error(images, keep, masks, 1e-3, 1e-4)
@@ -126,7 +126,7 @@ def test_error_is_within_the_tolerance(shape):
 @pytest.mark.slow
 @pytest.mark.parametrize("side", [97, 224])
 def test_error_is_within_the_tolerance_for_large_images(side):
-    masks = reference.masks(side, side)
+    masks = worlds.masks(side, side)
     image = torch.cat([noise_image(1, 1, side, side), smooth_image(1, 1, side, side)], 1)
     keep = torch.from_numpy(np.stack(list(masks.values())))
     check_error(image.expand(len(keep), -1, -1, -1), keep, masks, 1e-3, 1e-4)
@@ -225,7 +225,7 @@ def test_threads_do_not_get_in_each_others_way():
 
 
 def test_easy_and_hard_mates_get_along():
-    masks = reference.masks(32, 32)
+    masks = worlds.masks(32, 32)
     keep = torch.from_numpy(np.stack(list(masks.values())))
     images = noise_image(len(keep), 3, 32, 32)
     images[::2] *= 1000

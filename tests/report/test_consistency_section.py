@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attrcheck import consistency as agreement
-from attrcheck.cases import Case
+from attrcheck.contracts import Case
 from attrcheck.report import consistency
 
 UP, OTHER, DOWN = [4, 3, 2, 1], [4, 2, 3, 1], [1, 2, 3, 4]

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from attrcheck import metarank
+from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.report.document import build
-from attrcheck.results import CaseResult, Outcome
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(0, 0.01, size=(3, 50))
 
 
-def outcome(score, noise=0, seconds=0.5):
+def scored(score, noise=0, seconds=0.5):
     """A score whose resamples scatter around it; None for an error."""
     if score is None:
         return Outcome("error", "it broke")
@@ -25,7 +25,7 @@ def outcome(score, noise=0, seconds=0.5):
 def result(case, scores, higher=True):
     """A case with these scores, given by method."""
     outcomes = {
-        name: score if isinstance(score, Outcome) else outcome(score, place % 3)
+        name: score if isinstance(score, Outcome) else scored(score, place % 3)
         for place, (name, score) in enumerate(scores.items())
     }
     return CaseResult(case, higher, 8, 0.75, outcomes)

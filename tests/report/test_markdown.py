@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.report import markdown
 from attrcheck.report.document import build
-from attrcheck.results import CaseResult, Outcome
 
 
 def result(case, higher=True, **scores):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
@@ -13,17 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.attribution import attribute_batch
-from attrcheck.checks import Verdict
+from attrcheck.contracts import Lab, Pair, Tuning, Verdict
 from attrcheck.datasets import dataset as datasets
-from attrcheck.loading import Setup
 from attrcheck.methods import method as methods
-from attrcheck.models._fast import fast
-from attrcheck.models._prepare import prepare
-from attrcheck.models._train import accuracy, shifted
-from attrcheck.models._tuning import Deletion, Tuning
-from attrcheck.outcomes import outcome
 from attrcheck.protocols._single_deletion import SingleDeletion
+from attrcheck.protocols.responses import responses
+from attrcheck.training.finetuning import Deletion
+from attrcheck.training.loop import accuracy, shifted
 
 DATASET = "digits"
 METHODS = ("input_x_gradient", "integrated_gradients", "gradcam")
@@ -62,7 +56,10 @@ class Explained:
     scores: dict[str, float]
 
 
-def prefers(better: Design, worse: Design, progress: Callable[[str], None]) -> Verdict:
+_KNOWN: dict[tuple[Design, int], Explained] = {}
+
+
+def prefers(better: Design, worse: Design, lab: Lab) -> Verdict:
     """Whether methods score higher on the design that is published to be the better one.
 
     In the mean over methods and seeds, each of which trains a network of either design. A gain
@@ -73,8 +70,10 @@ def prefers(better: Design, worse: Design, progress: Callable[[str], None]) -> V
     for role, design in {"better": better, "worse": worse}.items():
         every = []
         for seed in range(SEEDS):
-            progress(f"{design}, network {seed + 1} of {SEEDS}")
-            every.append(explained(design, seed))
+            lab.progress(f"{design}, network {seed + 1} of {SEEDS}")
+            if (design, seed) not in _KNOWN:
+                _KNOWN[design, seed] = explained(lab, design, seed)
+            every.append(_KNOWN[design, seed])
         scores = np.array([[each.scores[name] for name in METHODS] for each in every])
         means.append(scores.mean(1))
         figures |= {
@@ -91,22 +90,21 @@ def prefers(better: Design, worse: Design, progress: Callable[[str], None]) -> V
     return Verdict(gain > 0, figures, "" if gain > 0 else told)
 
 
-@functools.cache
-def explained(design: Design, seed: int) -> Explained:
+def explained(lab: Lab, design: Design, seed: int) -> Explained:
     """Train a network for which a deleted cell is in its domain, and judge methods on it."""
-    setup = trained(design, seed)
-    judge, batch = SingleDeletion(), setup.batch(slice(None), 0, {})
-    batch = replace(batch, intact=outcome(setup.judge, setup.images, setup.labels))
-    drops = judge.shared.observe(setup.judge, batch)
+    pair = trained(lab, design, seed)
+    judge, batch = SingleDeletion(), pair.batch(slice(None), 0, {})
+    batch = replace(batch, intact=responses(pair.predictor, pair.images, pair.labels))
+    drops = judge.shared.observe(pair.predictor, batch)
     scores = {}
     for name in METHODS:
-        maps = attribute_batch(methods.get(name), setup, slice(0, IMAGES), seed=0)
-        rows = judge.observe(setup.judge, batch, torch.from_numpy(maps), drops)
+        maps = pair.attribute(methods.get(name), slice(0, IMAGES), seed=0)
+        rows = judge.observe(pair.predictor, batch, torch.from_numpy(maps), drops)
         scores[name] = judge.reduce(rows).score
-    return Explained(accuracy(setup.network, setup.images, setup.labels), scores)
+    return Explained(accuracy(pair.network, pair.images, pair.labels), scores)
 
 
-def trained(design: Design, seed: int) -> Setup:
+def trained(lab: Lab, design: Design, seed: int) -> Pair:
     """A network of this design, after training on images of which half lack a cell."""
     data = datasets.get(DATASET).load()
     assert data.training is not None
@@ -116,16 +114,7 @@ def trained(design: Design, seed: int) -> Setup:
         network = design.build(data.channels, data.classes)
         delete = Deletion.of(data, Tuning(), images.device)
         _learn(network, data.normalise(images), labels, delete)
-    few = data.head(IMAGES)
-    return Setup(
-        dataset=few,
-        model="design",
-        network=prepare(network.eval()),
-        judge=fast(network),
-        images=few.normalise(few.images),
-        labels=few.labels,
-        fingerprint="",
-    )
+    return lab.pair_of(network.eval(), data.head(IMAGES))
 
 
 def _learn(network: nn.Module, images: Tensor, labels: Tensor, delete: Deletion) -> None:

@@ -9,10 +9,10 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from attrcheck.draws import uniform_draws
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch
-from attrcheck.seeds import derive
+from attrcheck.contracts import Batch
+from attrcheck.protocols.responses import responses
+from attrcheck.store.seeds import derive
+from attrcheck.tensors.draws import uniform_draws
 
 SHAPE = (10, 20)
 """Two hundred dimensions, laid out as an image."""
@@ -57,7 +57,7 @@ class Trial:
     def batch(self, model: nn.Module) -> Batch:
         """All points, as a protocol sees them."""
         seeds = tuple(derive(self.seed, "ties", str(point)) for point in range(self.points))
-        intact = outcome(model, self.images, self.labels)
+        intact = responses(model, self.images, self.labels)
         return Batch(self.images, self.labels, seeds, intact, chance=0.5)
 
     @cached_property

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attrcheck.draws import uniform_draws
 from attrcheck.protocols._order import ranks_of
+from attrcheck.tensors.draws import uniform_draws
 
 SHIFT = 0.6
 SCHEMES = ("constant", "random", "partial")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from attrcheck.bench import Bench, find
-from attrcheck.cases import Case
-from attrcheck.lab import Lab
-from attrcheck.loading import Setup, load
-from attrcheck.outcomes import joined, outcome
-from attrcheck.protocols import Batch, Protocol, Rows
+from attrcheck.contracts import Batch, Lab, Pair, Protocol, Rows
 from attrcheck.protocols._values import normalised
+from attrcheck.protocols.responses import joined, responses
 
 
 @dataclass(frozen=True)
 class Panel:
     """Some images of a pair, by index, in the batches that its protocols see."""
 
-    setup: Setup
+    pair: Pair
     chosen: Tensor
     seed: int
 
@@ -29,23 +25,23 @@ class Panel:
         """The rows of maps [N, H, W], one for each image chosen."""
         found = []
         for part, batch in self._batches:
-            shared = protocol.observe_shared(self.setup.judge, batch)
-            found.append(protocol.observe(self.setup.judge, batch, maps[part], shared))
+            shared = protocol.observe_shared(self.pair.predictor, batch)
+            found.append(protocol.observe(self.pair.predictor, batch, maps[part], shared))
         return joined(found)
 
     @cached_property
     def _batches(self) -> list[tuple[slice, Batch]]:
-        setup, chosen = self.setup, self.chosen
-        seeds = setup.seeds(slice(None), self.seed, "ties")
+        pair, chosen = self.pair, self.chosen
+        seeds = pair.seeds(slice(None), self.seed, "ties")
         batches = []
-        for part in setup.slices(len(chosen)):
-            images, labels = setup.images[chosen[part]], setup.labels[chosen[part]]
+        for part in pair.slices(len(chosen)):
+            images, labels = pair.images[chosen[part]], pair.labels[chosen[part]]
             batch = Batch(
                 images,
                 labels,
                 seeds=tuple(seeds[int(index)] for index in chosen[part]),
-                intact=outcome(setup.judge, images, labels),
-                chance=1 / setup.dataset.classes,
+                intact=responses(pair.predictor, images, labels),
+                chance=1 / pair.dataset.classes,
             )
             batches.append((part, batch))
         return batches
@@ -61,10 +57,8 @@ def unit_maps(lab: Lab, dataset: str, model: str, images: int, method: str) -> t
 
     Made by whatever run asks, or found in its store; other methods of the run do not matter.
     """
-    settings = replace(lab.settings, images=images)
-    bench = Bench(Case(dataset, model, "morf"), settings, lab.store)
-    setup = load(dataset, model, images, settings.device)
-    maps = torch.from_numpy(bench.maps(find(method)).arrays["maps"]).to(setup.images.device)
+    pair = lab.pair(dataset, model, images)
+    maps = torch.from_numpy(lab.maps(pair, method)).to(pair.images.device)
     values = normalised(maps, "max")
     chosen = values.isfinite().all(2).all(1).nonzero()[:, 0]
-    return Panel(setup, chosen, settings.seed), values[chosen]
+    return Panel(pair, chosen, lab.settings.seed), values[chosen]

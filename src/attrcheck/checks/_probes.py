@@ -7,8 +7,8 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
-from attrcheck.models._prepare import prepare
+from attrcheck.contracts import Dataset
+from attrcheck.graph.preparing import prepare
 
 UNITS = 16
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
-from dataclasses import replace
 
 from torch import fx, nn
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.checks._stability import alike
-from attrcheck.fingerprint import digest
-from attrcheck.lab import Lab, is_quick
-from attrcheck.loading import Setup
+from attrcheck.checks import check
+from attrcheck.checks._rankings import alike, both_rankings, is_quick
+from attrcheck.contracts import Case, Lab, Pair, Verdict
 
 
 @check(
@@ -30,14 +26,14 @@ def attributed_output(lab: Lab, case: Case) -> Verdict:
     """
     other = lab.few(case, alter=softened)
     reason = "when methods explain the softmax instead of the logit"
-    return alike(reason, rank_correlation=lab.rankings(case, other))
+    return alike(reason, rank_correlation=both_rankings(lab, case, other))
 
 
 @functools.lru_cache(maxsize=2)
-def softened(setup: Setup) -> Setup:
+def softened(pair: Pair) -> Pair:
     """The pair with a softmax behind the network that methods explain."""
-    network = _softened(copy.deepcopy(setup.network))
-    return replace(setup, network=network, fingerprint=digest(setup.fingerprint, "softmax"))
+    network = _softened(copy.deepcopy(pair.network))
+    return pair.altered("softmax", network=network)
 
 
 def _softened(model: nn.Module) -> nn.Module:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.attribution import MethodError, attribute_batch
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._probes import half_blind, mirrored, rewritten, without_biases
 from attrcheck.checks._similarity import Maps
-from attrcheck.loading import Setup
-from attrcheck.methods import Method
+from attrcheck.contracts import Method, Pair, Verdict
+from attrcheck.errors import MethodError
 from attrcheck.methods._gradients import background
 
 Errors = NDArray[np.float64]
@@ -25,7 +23,7 @@ IMAGES = 8
 
 
 @check("axioms")
-def axioms(method: Method, setup: Setup) -> Verdict:
+def axioms(method: Method, pair: Pair) -> Verdict:
     """The median error over images is within what the method claims for each of its axioms."""
     if not method.axioms:
         return Verdict(None, {}, "it claims none")
@@ -37,53 +35,53 @@ def axioms(method: Method, setup: Setup) -> Verdict:
     figures: dict[str, float] = {}
     reasons = []
     for name, tolerance in method.axioms.items():
-        errors = AXIOMS[name](method, setup)
+        errors = AXIOMS[name](method, pair)
         figures |= {name: float(np.median(errors)), f"{name}_at_worst": float(errors.max())}
         if not figures[name] <= tolerance:
             reasons.append(f"{name} is missed by {figures[name]:.2%}, claimed {tolerance:.2%}")
     return Verdict(not reasons, figures, "; ".join(reasons))
 
 
-def completeness(method: Method, setup: Setup) -> Errors:
+def completeness(method: Method, pair: Pair) -> Errors:
     """The map sums to f(x) - f(0)."""
-    return _sums(method, setup, torch.zeros_like(setup.images[:1]))
+    return _sums(method, pair, torch.zeros_like(pair.images[:1]))
 
 
-def completeness_in_mean(method: Method, setup: Setup) -> Errors:
+def completeness_in_mean(method: Method, pair: Pair) -> Errors:
     """The map sums to f(x) - the mean of f(b), b the first images of the dataset."""
-    return _sums(method, setup, background(setup.reference, setup.images))
+    return _sums(method, pair, background(pair.reference, pair.images))
 
 
-def conservation(method: Method, setup: Setup) -> Errors:
+def conservation(method: Method, pair: Pair) -> Errors:
     """The map sums to f(x)."""
-    return _sums(method, setup)
+    return _sums(method, pair)
 
 
-def conservation_without_biases(method: Method, setup: Setup) -> Errors:
+def conservation_without_biases(method: Method, pair: Pair) -> Errors:
     """The map sums to f(x) if the network adds nothing to the signal."""
-    return _sums(method, replace(setup, network=without_biases(setup.network)))
+    return _sums(method, pair.altered("no biases", network=without_biases(pair.network)))
 
 
-def dummy_feature(method: Method, setup: Setup) -> Errors:
+def dummy_feature(method: Method, pair: Pair) -> Errors:
     """A pixel that the network does not see is worth nothing."""
-    maps = _maps(method, setup, half_blind(setup.dataset))
+    maps = _maps(method, pair, half_blind(pair.dataset))
     return _apart(maps[..., : maps.shape[2] // 2], 0, maps)
 
 
-def symmetry(method: Method, setup: Setup) -> Errors:
+def symmetry(method: Method, pair: Pair) -> Errors:
     """Pixels of equal value are worth the same if the network does not tell them apart."""
-    even = replace(setup, images=(setup.images + setup.images.flip(3)) / 2)
-    maps = _maps(method, even, mirrored(setup.dataset))
+    even = pair.altered("even", images=(pair.images + pair.images.flip(3)) / 2)
+    maps = _maps(method, even, mirrored(pair.dataset))
     return _apart(maps, maps[..., ::-1], maps)
 
 
-def implementation_invariance(method: Method, setup: Setup) -> Errors:
+def implementation_invariance(method: Method, pair: Pair) -> Errors:
     """Networks that compute the same have the same maps."""
-    one, other = (_maps(method, setup, network) for network in rewritten(setup.dataset))
+    one, other = (_maps(method, pair, network) for network in rewritten(pair.dataset))
     return _apart(one, other, one)
 
 
-AXIOMS: dict[str, Callable[[Method, Setup], Errors]] = {
+AXIOMS: dict[str, Callable[[Method, Pair], Errors]] = {
     axiom.__name__: axiom
     for axiom in (
         completeness,
@@ -97,20 +95,20 @@ AXIOMS: dict[str, Callable[[Method, Setup], Errors]] = {
 }
 
 
-def _maps(method: Method, setup: Setup, network: nn.Module) -> Maps:
-    network = network.eval().to(setup.images.device)
-    return attribute_batch(method, replace(setup, network=network), slice(0, IMAGES), seed=0)
+def _maps(method: Method, pair: Pair, network: nn.Module) -> Maps:
+    network = network.eval().to(pair.images.device)
+    return pair.altered("network", network=network).attribute(method, slice(0, IMAGES), seed=0)
 
 
-def _sums(method: Method, setup: Setup, baselines: Tensor | None = None) -> Errors:
+def _sums(method: Method, pair: Pair, baselines: Tensor | None = None) -> Errors:
     """How far sums of maps are from f(x) - the mean of f over the baselines."""
     part = slice(0, IMAGES)
     with torch.no_grad():
-        wanted = setup.network(setup.images[part])
+        wanted = pair.network(pair.images[part])
         if baselines is not None:
-            wanted = wanted - setup.network(baselines).mean(0)
-    right = wanted.gather(1, setup.labels[part, None])[:, 0].double().cpu().numpy()
-    sums = attribute_batch(method, setup, part, seed=0).sum((1, 2), dtype=np.float64)
+            wanted = wanted - pair.network(baselines).mean(0)
+    right = wanted.gather(1, pair.labels[part, None])[:, 0].double().cpu().numpy()
+    sums = pair.attribute(method, part, seed=0).sum((1, 2), dtype=np.float64)
     return np.asarray(np.abs(sums - right) / np.abs(right))
 
 

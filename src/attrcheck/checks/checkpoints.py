@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.checks._stability import alike
-from attrcheck.fingerprint import digest
-from attrcheck.lab import Lab
-from attrcheck.loading import Setup
+from attrcheck.checks import check
+from attrcheck.checks._rankings import alike, both_rankings
+from attrcheck.contracts import Case, Lab, Pair, Protocol, Verdict
+from attrcheck.graph.predictor import predictor_of
+from attrcheck.graph.preparing import prepare
 from attrcheck.models import model as models
-from attrcheck.models._fast import fast
-from attrcheck.models._prepare import prepare
-from attrcheck.models._weights import CHECKPOINTS, load_weights
-from attrcheck.protocols import Protocol
 from attrcheck.protocols._ablation import TENTHS, Ablation
+from attrcheck.training.weights import CHECKPOINTS, load_weights
 
 
 def published(protocol: Protocol) -> bool:
@@ -37,19 +32,16 @@ def checkpoints(lab: Lab, case: Case) -> Verdict:
     rankings = {}
     for percent in CHECKPOINTS[:-1]:
         other = lab.few(case, alter=functools.partial(turned_back, percent=percent))
-        rankings[f"at_{percent}"] = lab.rankings(case, other)
+        rankings[f"at_{percent}"] = both_rankings(lab, case, other)
     return alike("earlier in training", **rankings)
 
 
 @functools.lru_cache(maxsize=3)
-def turned_back(setup: Setup, percent: int) -> Setup:
+def turned_back(pair: Pair, percent: int) -> Pair:
     """The pair with the weights of a checkpoint in the place of the last."""
-    network = models.get(setup.model).build(setup.dataset)
-    load_weights(network, setup.dataset.name, setup.model, percent)
-    network = network.eval().to(setup.images.device)
-    return replace(
-        setup,
-        network=prepare(network),
-        judge=fast(network),
-        fingerprint=digest(setup.fingerprint, percent),
+    network = models.get(pair.model).build(pair.dataset)
+    load_weights(network, pair.dataset.name, pair.model, percent)
+    network = network.eval().to(pair.images.device)
+    return pair.altered(
+        f"checkpoint {percent}", network=prepare(network), predictor=predictor_of(network)
     )

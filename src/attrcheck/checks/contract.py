@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from attrcheck.attribution import MethodError, attribute_batch
-from attrcheck.checks import Verdict, check
-from attrcheck.guard import Snapshot
-from attrcheck.loading import Setup
-from attrcheck.methods import Method
+from attrcheck.checks import check
+from attrcheck.contracts import Method, Pair, Verdict
+from attrcheck.errors import MethodError
+from attrcheck.graph.guard import Snapshot
 
 IMAGES = 4
 TOLERANCE = 1e-3
@@ -16,16 +15,16 @@ TOLERANCE = 1e-3
 
 
 @check("contract")
-def contract(method: Method, setup: Setup) -> Verdict:
+def contract(method: Method, pair: Pair) -> Verdict:
     """The same image gives the same map, asked twice and alone as among others; nothing changes."""
-    before = Snapshot.of(setup.network)
-    together = attribute_batch(method, setup, slice(0, IMAGES), seed=0)
-    again = attribute_batch(method, setup, slice(0, IMAGES), seed=0)
+    before = Snapshot.of(pair.network)
+    together = pair.attribute(method, slice(0, IMAGES), seed=0)
+    again = pair.attribute(method, slice(0, IMAGES), seed=0)
     alone = np.concatenate(
-        [attribute_batch(method, setup, slice(at, at + 1), seed=0) for at in range(len(together))]
+        [pair.attribute(method, slice(at, at + 1), seed=0) for at in range(len(together))]
     )
-    if change := before.change(setup.network):
-        raise MethodError(f"method {method.name!r} on {setup.pair} {change}")
+    if change := before.change(pair.network):
+        raise MethodError(f"method {method.name!r} on {pair.name} {change}")
     largest = np.abs(together).max(axis=(1, 2)) + np.finfo(np.float32).tiny
     figures = {
         "when_repeated": float((np.abs(again - together).max(axis=(1, 2)) / largest).max()),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._design import Design, prefers
-from attrcheck.lab import Lab
+from attrcheck.contracts import Lab, Verdict
 
 
 @check("design_batch_norm", over="suite", default=False)
 def design_batch_norm(lab: Lab) -> Verdict:
     """Methods score higher on a network without batch norm than on one with it."""
-    return prefers(Design(norm=False), Design(), lab.progress)
+    return prefers(Design(norm=False), Design(), lab)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._design import Design, prefers
-from attrcheck.lab import Lab
+from attrcheck.contracts import Lab, Verdict
 
 
 @check("design_bias", over="suite", default=False)
 def design_bias(lab: Lab) -> Verdict:
     """Methods score higher on a network without biases; neither has a batch norm."""
-    return prefers(Design(norm=False, bias=False), Design(norm=False), lab.progress)
+    return prefers(Design(norm=False, bias=False), Design(norm=False), lab)

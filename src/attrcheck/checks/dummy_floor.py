@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.lab import Lab, is_dummy, scores
+from attrcheck.checks import check
+from attrcheck.checks._rankings import is_dummy, scores
+from attrcheck.contracts import Case, Lab, Verdict
 
 MOST = 0.5
 """Above this share, a dummy outranks a method more often than not."""
@@ -26,8 +26,8 @@ def dummy_floor(lab: Lab, case: Case) -> Verdict:
 
     The reason names, passed or not, which dummy outranks which methods.
     """
-    bench = lab.bench(case)
-    found = scores(bench.protocol, bench.rows())
+    evaluation = lab.evaluation(case)
+    found = scores(evaluation.protocol, evaluation.rows())
     dummies = [name for name in found if is_dummy(name)]
     methods = [name for name in found if not is_dummy(name)]
     if not dummies or not methods:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._panel import unit_maps
-from attrcheck.lab import Lab
+from attrcheck.contracts import Lab, Verdict
 from attrcheck.protocols import protocol as protocols
 
 PAIR = ("shapes", "resnet")

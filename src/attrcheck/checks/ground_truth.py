@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attrcheck.attribution import MethodError, attribute_batch
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
+from attrcheck.contracts import Method, Pair, Rows, Verdict
 from attrcheck.datasets import dataset as datasets
-from attrcheck.guard import Snapshot
-from attrcheck.loading import Setup, load
-from attrcheck.methods import Method
+from attrcheck.errors import MethodError
+from attrcheck.graph.guard import Snapshot
 from attrcheck.methods import method as methods
 from attrcheck.models import model as models
-from attrcheck.outcomes import joined
-from attrcheck.protocols import Rows
 from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols.responses import joined
 
 IMAGES = 48
 MEASURES = ("relevance_mass", "relevance_rank", "pointing_game")
@@ -26,7 +24,7 @@ ITSELF = Method("the image itself", lambda model, images, targets: images.sum(1)
 
 
 @check("ground_truth")
-def ground_truth(method: Method, setup: Setup) -> Verdict:
+def ground_truth(method: Method, pair: Pair) -> Verdict:
     """The map finds the mask of what decides the class better than the best of five dummies.
 
     By the mean of relevance mass, relevance rank and pointing game, each in [0, 1]. On the model
@@ -34,44 +32,46 @@ def ground_truth(method: Method, setup: Setup) -> Verdict:
     """
     if method.dummy:
         return Verdict(None, {}, "a dummy sets the floor")
-    known = masked(setup)
+    known = masked(pair)
     if known is None:
-        return Verdict(None, {}, f"no dataset that {setup.model!r} knows has masks")
-    if reason := method.applies(known.network):
-        return Verdict(None, {}, f"on {known.pair}: {reason}")
+        return Verdict(None, {}, f"no dataset that {pair.model!r} knows has masks")
+    if reason := method.not_applicable(known.network):
+        return Verdict(None, {}, f"on {known.name}: {reason}")
     figures = found(method, known)
     dummies = [*map(methods.get, FLOOR), ITSELF]
     floor = {dummy.name: mean(found(dummy, known)) for dummy in dummies}
     best = max(floor, key=lambda name: floor[name])
     score = mean(figures)
-    reason = f"on {known.pair} it finds {score:.3f} of the truth, {best} {floor[best]:.3f}"
+    reason = f"on {known.name} it finds {score:.3f} of the truth, {best} {floor[best]:.3f}"
     figures |= {"mean": score, **{f"mean_of_{name}": value for name, value in floor.items()}}
     return Verdict(score > floor[best], figures, "" if score > floor[best] else reason)
 
 
-def masked(setup: Setup) -> Setup | None:
+def masked(pair: Pair) -> Pair | None:
     """The pair, or else the same model for the first dataset with masks that it knows."""
-    if setup.dataset.masks is None:
-        knows = models.get(setup.model).knows
+    if pair.dataset.masks is None:
+        knows = models.get(pair.model).knows
         names = (name for name in datasets if "masks" in datasets.get(name).offers and knows(name))
         if (name := next(names, None)) is None:
             return None
-        setup = load(name, setup.model, IMAGES, str(setup.images.device))
-    return setup
+        pair = pair.elsewhere(name, IMAGES)
+    return pair
 
 
-def found(method: Method, setup: Setup) -> dict[str, float]:
+def found(method: Method, pair: Pair) -> dict[str, float]:
     """What every measure makes of the method's maps of the first images; NaN where undefined."""
     judges = {name: protocols.get(name).make() for name in MEASURES}
     rows: dict[str, list[Rows]] = {name: [] for name in judges}
-    before = Snapshot.of(setup.network)
-    for part in setup.slices(IMAGES):
-        maps = torch.from_numpy(attribute_batch(method, setup, part, seed=0))
-        batch = setup.batch(part, 0, {})
+    before = Snapshot.of(pair.network)
+    for part in pair.slices(IMAGES):
+        maps = torch.from_numpy(pair.attribute(method, part, seed=0))
+        batch = pair.batch(part, 0, {})
         for name, judge in judges.items():
-            rows[name].append(judge.observe(setup.judge, batch, maps.to(batch.images.device), {}))
-    if change := before.change(setup.network):
-        raise MethodError(f"method {method.name!r} on {setup.pair} {change}")
+            rows[name].append(
+                judge.observe(pair.predictor, batch, maps.to(batch.images.device), {})
+            )
+    if change := before.change(pair.network):
+        raise MethodError(f"method {method.name!r} on {pair.name} {change}")
     return {name: judge.reduce(joined(rows[name])).score for name, judge in judges.items()}
 
 

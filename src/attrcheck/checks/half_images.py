@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, first, scores
+from attrcheck.checks import check
+from attrcheck.checks._rankings import alike, first, scores
+from attrcheck.contracts import Case, Lab, Verdict
 
 
 @check(
@@ -19,10 +18,10 @@ from attrcheck.lab import Lab, first, scores
 )
 def half_images(lab: Lab, case: Case) -> Verdict:
     """Both halves of the images rank the methods alike; no pass of the model."""
-    bench = lab.bench(case)
-    rows = bench.rows()
-    halves = [first(rows, slice(start, bench.images, 2)) for start in (0, 1)]
-    if bench.images < 2:
+    evaluation = lab.evaluation(case)
+    rows = evaluation.rows()
+    halves = [first(rows, slice(start, evaluation.images, 2)) for start in (0, 1)]
+    if evaluation.images < 2:
         return Verdict(None, {}, "one image has no halves")
-    one, other = (scores(bench.protocol, half) for half in halves)
+    one, other = (scores(evaluation.protocol, half) for half in halves)
     return alike("with the other half of the images", rank_correlation=(one, other))

@@ -10,16 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._panel import Panel
-from attrcheck.fingerprint import digest, of_code
-from attrcheck.lab import Lab
-from attrcheck.loading import Setup, load
+from attrcheck.contracts import Lab, Pair, Rows, Verdict
 from attrcheck.methods._gradients import SOUNDNESS, mean, mean_square, noisy, variance
 from attrcheck.methods.integrated_gradients import integrated_gradients
 from attrcheck.protocols import protocol as protocols
-from attrcheck.resampling import resample
-from attrcheck.store import Entry
 
 PAIR = ("shapes", "resnet")
 IMAGES = {"smoke": 8, "default": 100, "full": 1000}
@@ -42,10 +38,10 @@ def ig_ensembles(lab: Lab) -> Verdict:
     gradients comes with the interval that holds 95% of those on resampled images: one that spans
     zero says nothing, and then there is no verdict.
     """
-    setup = load(*PAIR, IMAGES[lab.settings.profile], lab.settings.device)
-    maps = maps_of(lab, setup)
-    panel = Panel(setup, torch.arange(len(setup.images)), lab.settings.seed)
-    counts = resample(len(setup.images), lab.settings.seed, setup.pair)
+    pair = lab.pair(*PAIR, IMAGES[lab.settings.profile])
+    maps = maps_of(lab, pair)
+    panel = Panel(pair, torch.arange(len(pair.images)), lab.settings.seed)
+    counts = lab.resamples(pair)
     figures: dict[str, Any] = {}
     for by in (*BY_VALUE, *BY_ORDER):
         lab.progress(f"ig_ensembles: {by}")
@@ -60,30 +56,29 @@ def ig_ensembles(lab: Lab) -> Verdict:
             for name in ENSEMBLES:
                 lead = np.nanquantile(again[name] - again[OWN], (0.025, 0.975))
                 figures[f"{by}_lead_{name}"] = lead.tolist()
-    if len(setup.images) < ENOUGH:
-        return Verdict(None, figures, f"{len(setup.images)} images are too few to say")
+    if len(pair.images) < ENOUGH:
+        return Verdict(None, figures, f"{len(pair.images)} images are too few to say")
     return verdict(figures)
 
 
-def maps_of(lab: Lab, setup: Setup) -> dict[str, Tensor]:
+def maps_of(lab: Lab, pair: Pair) -> dict[str, Tensor]:
     """Maps of integrated gradients and of its ensembles, from one set of noisy copies; stored."""
-    images, labels, seed = setup.images, setup.labels, lab.settings.seed
+    images, labels, seed = pair.images, pair.labels, lab.settings.seed
 
-    def compute() -> Entry:
+    def compute() -> Rows:
         parts = []
         for start in range(0, len(images), AT_ONCE):
             part = slice(start, start + AT_ONCE)
             lab.progress(f"ig_ensembles: image {start + 1} of {len(images)}")
-            seeds = setup.seeds(part, seed, "ig_ensembles")
-            given = setup.network, images[part], labels[part]
+            seeds = pair.seeds(part, seed, "ig_ensembles")
+            given = pair.network, images[part], labels[part]
             copies = noisy(integrated_gradients, *given, seeds, SOUNDNESS, lambda each: each)
             found = {name: statistic(copies) for name, statistic in ENSEMBLES.items()}
             parts.append({OWN: integrated_gradients(*given), **found})
-        return Entry({n: torch.cat([part[n] for part in parts]).cpu().numpy() for n in parts[0]})
+        return {n: torch.cat([part[n] for part in parts]).cpu().numpy() for n in parts[0]}
 
-    fingerprint = digest(setup.fingerprint, of_code(ig_ensembles), seed)
-    entry = lab.store.obtain(f"maps/{setup.pair}/ig_ensembles", fingerprint, compute)
-    return {name: torch.from_numpy(entry.arrays[name]).to(images) for name in (OWN, *ENSEMBLES)}
+    arrays = lab.keep("ig_ensembles", pair, compute, code=ig_ensembles)
+    return {name: torch.from_numpy(arrays[name]).to(images) for name in (OWN, *ENSEMBLES)}
 
 
 def verdict(figures: Mapping[str, Any]) -> Verdict:

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.checks import Verdict, check
+from attrcheck.adapters.metrics import Metric
+from attrcheck.checks import check
 from attrcheck.checks._linear import SHAPE, Change, Trial, sign_of_sum
-from attrcheck.lab import Lab, copy_with
-from attrcheck.protocols import Protocol, Reduction
+from attrcheck.checks._rankings import copy_with
+from attrcheck.contracts import Lab, Protocol, Reduction, Verdict
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols._foreign import Metric
 from attrcheck.protocols.completeness import Completeness
 from attrcheck.protocols.soundness import Soundness
-from attrcheck.seeds import derive
+from attrcheck.store.seeds import derive
 
 POINTS = 1000
 TRIALS = {"smoke": 1, "default": 5, "full": 1000}

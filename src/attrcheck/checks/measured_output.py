@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, has_setting, scores
+from attrcheck.checks import check
+from attrcheck.checks._rankings import alike, copy_with, has_setting, scores
+from attrcheck.contracts import Case, Lab, Verdict
 
 
 @check(
@@ -16,10 +15,10 @@ from attrcheck.lab import Lab, copy_with, has_setting, scores
 )
 def measured_output(lab: Lab, case: Case) -> Verdict:
     """Measuring logits ranks the methods as measuring probabilities does; no pass of the model."""
-    bench = lab.bench(case)
-    rows = bench.rows()
+    evaluation = lab.evaluation(case)
+    rows = evaluation.rows()
     one, other = (
-        scores(copy_with(bench.protocol, measure=measure), rows)
+        scores(copy_with(evaluation.protocol, measure=measure), rows)
         for measure in ("logit", "probability")
     )
     return alike("when the softmax is measured instead of the logit", rank_correlation=(one, other))

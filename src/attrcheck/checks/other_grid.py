@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, has_setting
-from attrcheck.protocols import Protocol
+from attrcheck.checks import check
+from attrcheck.checks._rankings import alike, both_rankings, copy_with, has_setting
+from attrcheck.contracts import Case, Lab, Protocol, Verdict
 
 GRIDS = (2, 4, 8)
 
@@ -26,14 +24,14 @@ def cuts(protocol: Protocol) -> bool:
 )
 def other_grid(lab: Lab, case: Case) -> Verdict:
     """Grids of 2, 4 and 8 cells a side rank the methods the same, on a few images."""
-    own = lab.bench(case)
+    own = lab.evaluation(case)
     rankings = {}
-    sides = own.setup.images.shape[2:]
+    sides = own.pair.images.shape[2:]
     for grid in GRIDS:
         divides = not any(side % grid for side in sides)
         if divides and grid != own.protocol.grid:  # type: ignore[attr-defined]
             other = lab.few(case, copy_with(own.protocol, grid=grid))
-            rankings[f"grid_{grid}"] = lab.rankings(case, other)
+            rankings[f"grid_{grid}"] = both_rankings(lab, case, other)
     if not rankings:
         return Verdict(None, {}, f"no other grid divides images of {' x '.join(map(str, sides))}")
     return alike("on another grid", **rankings)

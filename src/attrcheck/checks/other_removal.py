@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from attrcheck.cases import Case
-from attrcheck.checks import Verdict, check
-from attrcheck.checks._stability import alike
-from attrcheck.lab import Lab, copy_with, has_setting
-from attrcheck.protocols import Protocol
+from attrcheck.checks import check
+from attrcheck.checks._rankings import alike, both_rankings, copy_with, has_setting
+from attrcheck.contracts import Case, Lab, Protocol, Verdict
 
 OTHERS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean",)}
 """What to put in the place of a removal; any other is compared with the mean."""
@@ -14,7 +12,7 @@ OTHERS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean
 
 def removes(protocol: Protocol) -> bool:
     """Whether there is a removal to change; a model that was trained for one knows no other."""
-    return has_setting(protocol, "removal") and not (protocol.tuning or protocol.lessons)
+    return has_setting(protocol, "removal") and not (protocol.tuning or protocol.training_images)
 
 
 MATTERS = "what removed pixels become matters: mean rank correlation over the sampled cases"
@@ -37,9 +35,9 @@ MATTERS = "what removed pixels become matters: mean rank correlation over the sa
 )
 def other_removal(lab: Lab, case: Case) -> Verdict:
     """Another way to take pixels away ranks the methods the same, on a few images."""
-    own = lab.bench(case).protocol
+    own = lab.evaluation(case).protocol
     rankings = {}
     for name in OTHERS.get(own.removal, ("mean",)):  # type: ignore[attr-defined]
         other = lab.few(case, copy_with(own, removal=name))
-        rankings[name] = lab.rankings(case, other)
+        rankings[name] = both_rankings(lab, case, other)
     return alike("when removed pixels become something else", **rankings)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection
-from dataclasses import replace
 
 import torch
 from torch import fx, nn
 
-from attrcheck.attribution import attribute_batch
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._similarity import Maps, rank_correlation, ssim
-from attrcheck.loading import Setup
-from attrcheck.methods import Method
-from attrcheck.seeds import derive
+from attrcheck.contracts import Method, Pair, Verdict
+from attrcheck.store.seeds import derive
 
 IMAGES, FEW_IMAGES = 8, 4
 POINTS, FEW_POINTS = 5, 3
@@ -31,13 +28,13 @@ every other of the first nine methods fell to .71 or below.
 
 
 @check("randomisation")
-def randomisation(method: Method, setup: Setup) -> Verdict:
+def randomisation(method: Method, pair: Pair) -> Verdict:
     """The map changes when the upper half of the layers, nearest to the logits, forgets.
 
     Curves at `layers`, counted from the logits: all up to there random (cascading), or that one
     alone (independent). The verdict is that of the cascade half way down.
     """
-    names, costly = layers(setup.network), method.cost > COSTLY
+    names, costly = layers(pair.network), method.cost > COSTLY
     if not names:
         return Verdict(None, {}, "the model has no weights that could be random")
     part = slice(0, FEW_IMAGES if costly else IMAGES)
@@ -45,10 +42,10 @@ def randomisation(method: Method, setup: Setup) -> Verdict:
     halfway = points.index(max(1, len(names) // 2))
 
     def forgetting(chosen: list[str]) -> Maps:
-        network = randomised(setup.network, chosen)
-        return attribute_batch(method, replace(setup, network=network), part, seed=0)
+        network = randomised(pair.network, chosen)
+        return pair.altered("network", network=network).attribute(method, part, seed=0)
 
-    intact = attribute_batch(method, setup, part, seed=0)
+    intact = pair.attribute(method, part, seed=0)
     cascading = [forgetting(names[:count]) for count in points]
     independent = [cascading[0], *(forgetting([names[count - 1]]) for count in points[1:])]
     figures: dict[str, float | list[float]] = {"layers": list(map(float, points))}

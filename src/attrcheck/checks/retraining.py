@@ -8,12 +8,10 @@ from math import pi, sqrt
 import torch
 from torch import Tensor
 
-from attrcheck.checks import Verdict, check
-from attrcheck.lab import Lab
-from attrcheck.lessons import learner, of_training
-from attrcheck.loading import load
-from attrcheck.models._train import accuracy
+from attrcheck.checks import check
+from attrcheck.contracts import Lab, Verdict
 from attrcheck.removal import removal
+from attrcheck.training.loop import accuracy
 
 DATASET, MODEL = "shapes", "resnet"
 GONE = 0.7
@@ -33,18 +31,18 @@ def retraining(lab: Lab) -> Verdict:
     class. The retrained network does better on the second, though more is gone; published: .88
     against .60, the model as it was .29 against .24.
     """
-    settings, profile = lab.settings, lab.settings.profile
-    setup = load(DATASET, MODEL, HELD_OUT[profile], settings.device)
-    learnt = of_training(setup, TRAINING[profile])
-    learn = learner(learnt, settings.seed)
-    figures = {"intact": accuracy(setup.judge, setup.images, setup.labels)}
+    profile = lab.settings.profile
+    pair = lab.pair(DATASET, MODEL, HELD_OUT[profile])
+    learnt = lab.training(pair, TRAINING[profile])
+    learn = lab.trainer(learnt)
+    figures = {"intact": accuracy(pair.predictor, pair.images, pair.labels)}
     for name, perturb in PERTURBED.items():
         lab.progress(f"retraining without the {name}")
         network = learn(perturb(learnt.images, learnt.labels), EPOCHS[profile])
-        seen = perturb(setup.images, setup.labels)
-        figures[f"{name}_original"] = accuracy(setup.judge, seen, setup.labels)
-        figures[f"{name}_retrained"] = accuracy(network, seen, setup.labels)
-    return verdict(figures, len(setup.images))
+        seen = perturb(pair.images, pair.labels)
+        figures[f"{name}_original"] = accuracy(pair.predictor, seen, pair.labels)
+        figures[f"{name}_retrained"] = accuracy(network, seen, pair.labels)
+    return verdict(figures, len(pair.images))
 
 
 def verdict(figures: dict[str, float], images: int) -> Verdict:

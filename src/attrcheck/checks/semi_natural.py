@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._watermarks import CLASSES, numbers, pooling, rect, stripes
+from attrcheck.contracts import Lab, Verdict
 from attrcheck.datasets.shapes import MEAN, STD
-from attrcheck.lab import Lab
 from attrcheck.methods.integrated_gradients import integrated_gradients
-from attrcheck.models._train import Recipe, accuracy, trained
 from attrcheck.protocols.relevance_mass import RelevanceMass
-from attrcheck.seeds import derive
+from attrcheck.store.seeds import derive
+from attrcheck.training.loop import Recipe, accuracy, trained
 
 KINDS = {"numbers": numbers, "stripes": stripes}
 CRAFTED = {"rect": rect, "pooling": pooling}

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from attrcheck.attribution import attribute_batch
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks._similarity import rank_correlation
-from attrcheck.loading import Setup
-from attrcheck.methods import Method
+from attrcheck.contracts import Method, Pair, Verdict
 
 IMAGES = 8
 ALIKE = 0.99
@@ -16,12 +12,12 @@ ALIKE = 0.99
 
 
 @check("target_sensitivity")
-def target_sensitivity(method: Method, setup: Setup) -> Verdict:
+def target_sensitivity(method: Method, pair: Pair) -> Verdict:
     """The map for the label differs from the map for another class."""
     part = slice(0, IMAGES)
-    others = replace(setup, labels=(setup.labels + 1) % setup.dataset.classes)
+    others = pair.altered("targets", labels=(pair.labels + 1) % pair.dataset.classes)
     likeness = rank_correlation(
-        attribute_batch(method, setup, part, seed=0), attribute_batch(method, others, part, seed=0)
+        pair.attribute(method, part, seed=0), others.attribute(method, part, seed=0)
     )
     reason = f"maps for two classes have a rank correlation of {likeness:.3f}, above {ALIKE}"
     figures = {"rank_correlation": likeness}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from attrcheck.checks import Verdict, check
-from attrcheck.lab import Lab
-from attrcheck.loading import load
+from attrcheck.checks import check
+from attrcheck.contracts import Lab, Tuning, Verdict
 from attrcheck.models import model as models
-from attrcheck.models._similarity import similarity
-from attrcheck.models._tuning import Tuning
 from attrcheck.protocols import protocol as protocols
+from attrcheck.training.similarity import similarity
 
 PEERS = ("resnet", "vgg")
 """Of another architecture, as published; where neither is, any other model of the run."""
@@ -29,9 +27,8 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
         missing = "protocol of the run fine-tunes it" if how is None else "other model is there"
         return Verdict(None, {}, f"no {missing}")
     # Of all images, as the facts on record.
-    place = (None, lab.settings.device)
-    facts = load(dataset, model, *place, how, lab.settings).facts
-    own, other = (load(dataset, name, *place) for name in (model, peer))
+    facts = lab.pair(dataset, model, None, how).tuned
+    own, other = (lab.pair(dataset, name, None) for name in (model, peer))
     between = similarity(own.network, other.network, own.images, own.labels)
     figures = {f"{what}_{when}": facts[what][when] for what, when in FACTS}
     reasons = []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from attrcheck.checking import Subject, kept
-from attrcheck.checks import Verdict, check
+from attrcheck.checks import check
 from attrcheck.checks import check as checks
 from attrcheck.checks.value_sensitivity import ENOUGH, IMAGES
-from attrcheck.lab import Lab
+from attrcheck.contracts import Lab, Verdict
 
 BY_VALUE = ("completeness", "soundness")
 BY_ORDER = ("deletion", "road_morf")
@@ -27,8 +26,7 @@ def value_margin(lab: Lab) -> Verdict:
 
 def sensitivity(lab: Lab, protocol: str) -> tuple[float, float]:
     """The distance between curves, and its standard error."""
-    subject = Subject(protocol, (protocol,), protocol)
-    figures = kept(checks.get("value_sensitivity"), subject, lab).figures
+    figures = lab.verdict(checks.get("value_sensitivity"), protocol).figures
     return figures["hausdorff"], figures["error"]
 
 

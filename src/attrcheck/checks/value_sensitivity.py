@@ -7,14 +7,14 @@ from itertools import product
 import numpy as np
 from torch import Tensor
 
-from attrcheck.checks import Verdict, check
+from attrcheck.adapters.metrics import Metric
+from attrcheck.checks import check
 from attrcheck.checks._curves import Curve, least_apart
 from attrcheck.checks._modifications import SCHEMES, modified
 from attrcheck.checks._panel import Panel, unit_maps
-from attrcheck.lab import Lab, copy_with
-from attrcheck.protocols import Protocol
+from attrcheck.checks._rankings import copy_with
+from attrcheck.contracts import Lab, Protocol, Verdict
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols._foreign import Metric
 from attrcheck.protocols.ids_updated import Updated
 
 METHODS = ("integrated_gradients", "gradcam", "saliency")

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from attrcheck.datasets import Dataset, dataset
+from attrcheck.contracts import Dataset
+from attrcheck.datasets import dataset
 
 SCANS = Path(__file__).with_suffix(".npz")
 SEED = 0

@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attrcheck.datasets import Dataset, dataset
+from attrcheck.contracts import Dataset
+from attrcheck.datasets import dataset
 
 Array = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]

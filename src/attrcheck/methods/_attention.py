@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from attrcheck.models._graph import attentions, call_name, module_of
+from attrcheck.graph.kinds import attentions, call_name, module_of
 
 _READING: WeakKeyDictionary[nn.Module, fx.GraphModule] = WeakKeyDictionary()
 

@@ -14,9 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from attrcheck.methods._lrp import PASSED, ZERO, Share, pass_on, scale, sharing
-from attrcheck.methods._rules import Rule, valued
-from attrcheck.models._graph import (
+from attrcheck.graph.kinds import (
     LINEAR,
     PRODUCTS,
     SCALINGS,
@@ -28,6 +26,8 @@ from attrcheck.models._graph import (
     obstacle,
     signals,
 )
+from attrcheck.methods._lrp import PASSED, ZERO, Share, pass_on, scale, sharing
+from attrcheck.methods._rules import Rule, valued
 
 EPSILON = 0.01
 """Stabiliser of a quotient, relative to the root mean square of what it divides by."""

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.datasets import Dataset
-from attrcheck.fingerprint import digest
-from attrcheck.memory import in_batches
-from attrcheck.methods._halves import halves
+from attrcheck.contracts import Dataset
+from attrcheck.graph.halves import halves
+from attrcheck.store.fingerprints import digest
+from attrcheck.tensors.batching import in_batches
 
 RATE = 1.0
 BETA = 10.0
@@ -48,9 +48,10 @@ class Halved:
     def of(cls, model: nn.Module, images: Tensor, dataset: Dataset) -> Halved:
         """Cut a model; the distribution is kept until its weights change."""
         head, tail = halves(model)
-        key = digest(dataset.fingerprint, images.dtype, *model.state_dict().values())
+        seen = dataset.images[:ESTIMATE]
+        key = digest(seen, dataset.mean, images.dtype, *model.state_dict().values())
         if key != _KNOWN.get(model, ("",))[0]:
-            inputs = dataset.normalise(dataset.images[:ESTIMATE].to(images))
+            inputs = dataset.normalise(seen.to(images))
             with torch.no_grad():
                 found = in_batches(lambda part: head(inputs[part]), len(inputs), model, inputs)
                 features = torch.cat(list(found))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 
 BLANK = "a blank image has nothing to rank by"
 NO_EDGE = "a blank image has no edge"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attrcheck.memory import in_batches, samples_at_once
+from attrcheck.tensors.batching import in_batches, samples_at_once
 
 TOGETHER = 16
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
-from attrcheck.memory import in_batches
+from attrcheck.contracts import Dataset
 from attrcheck.methods._rules import backpropagate
-from attrcheck.seeds import derive
+from attrcheck.store.seeds import derive
+from attrcheck.tensors.batching import in_batches
 
 Base = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """A method without randomness of its own, to be smoothed."""

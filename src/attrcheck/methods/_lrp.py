@@ -14,9 +14,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
-from attrcheck.methods._affine import Transposed, convolve, run, transposed
-from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
-from attrcheck.models._graph import (
+from attrcheck.graph.kinds import (
     ACTIVATIONS,
     AVERAGES,
     GATES,
@@ -31,6 +29,8 @@ from attrcheck.models._graph import (
     module_of,
     obstacle,
 )
+from attrcheck.methods._affine import Transposed, convolve, run, transposed
+from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
 
 EPSILON = 1e-6
 """Stabiliser of the epsilon rule."""

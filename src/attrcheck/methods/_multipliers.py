@@ -16,9 +16,9 @@ from torch import Tensor, fx, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
+from attrcheck.graph.exposing import insert
+from attrcheck.graph.kinds import module_of
 from attrcheck.methods._affine import direct
-from attrcheck.models._expose import insert
-from attrcheck.models._graph import module_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.memory import in_batches
+from attrcheck.tensors.batching import in_batches
 
 MASKS = 1000
 CELLS = 8

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
-from attrcheck.models._graph import (
+from attrcheck.graph.kinds import (
     ACTIVATIONS,
     LINEAR,
     MAXIMA,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
-from attrcheck.memory import in_batches
+from attrcheck.contracts import Dataset
+from attrcheck.tensors.batching import in_batches
 
 CELLS = 7
 """Superpixels start as a grid of CELLS x CELLS."""

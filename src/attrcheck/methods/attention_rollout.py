@@ -27,7 +27,7 @@ def rollout(attention: list[Tensor]) -> Tensor:
     family="transformer",
     passes=(1, 0),
     reference="Abnar and Zuidema 2020",
-    applies=needs_attention,
+    not_applicable=needs_attention,
 )
 def attention_rollout(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """How much of each patch reaches the class token, were attention all that moves content.

@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, fx, nn
 
+from attrcheck.graph.halves import until
+from attrcheck.graph.kinds import evidence, module_of
+from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
-from attrcheck.methods._halves import until
-from attrcheck.models._graph import evidence, module_of
-from attrcheck.models._receptive import Field, receptive_field
 
 _BAGS: WeakKeyDictionary[nn.Module, tuple[fx.GraphModule, Field] | str] = WeakKeyDictionary()
 
@@ -62,7 +62,7 @@ def _seen(count: int, field: Field, pixels: int) -> Tensor:
     family="self-explaining",
     passes=(1, 0),
     reference="Brendel and Bethge 2019",
-    applies=applies,
+    not_applicable=applies,
 )
 def bagnet_evidence(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """A patch's evidence for the class, divided by the number of patches and spread over its own

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, fx, nn
 
+from attrcheck.graph.bcos import BcosConv2d, Encode
+from attrcheck.graph.kinds import AVERAGES, SHAPE_CALLS, SHAPES, Add, call_name, obstacle, signals
 from attrcheck.methods import method
 from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
-from attrcheck.models._bcos import BcosConv2d, Encode
-from attrcheck.models._graph import AVERAGES, SHAPE_CALLS, SHAPES, Add, call_name, obstacle, signals
 
 
 def applies(model: nn.Module) -> str | None:
@@ -44,7 +44,7 @@ FROZEN: dict[type[nn.Module], Rule] = {BcosConv2d: frozen, Encode: weighed}
     family="self-explaining",
     passes=(1, 1),
     reference="Boehle et al. 2022",
-    applies=applies,
+    not_applicable=applies,
 )
 def bcos_weights(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """W(x) * e(x), summed over the channels of the encoded image e(x); sums to the logit."""

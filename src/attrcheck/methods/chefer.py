@@ -18,7 +18,7 @@ from attrcheck.methods._attention import Reader, needs_attention, summed
     family="transformer",
     passes=(1, 1),
     reference="Chefer et al. 2021 (ICCV)",
-    applies=needs_attention,
+    not_applicable=needs_attention,
     constant="zero everywhere if no attention speaks for the class",
 )
 def chefer(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:

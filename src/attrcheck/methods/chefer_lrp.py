@@ -28,7 +28,7 @@ def applies(model: nn.Module) -> str | None:
     family="transformer",
     passes=(4, 3),  # the gradient; and linear layers run forward three times, backward twice
     reference="Chefer et al. 2021 (CVPR)",
-    applies=applies,
+    not_applicable=applies,
     constant="zero everywhere if no attention speaks for the class",
 )
 def chefer_lrp(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from attrcheck.methods._rules import DECONVOLVED, backpropagate, needs_rectifier
 
 @method(
     "deconvolution",
-    applies=needs_rectifiers,
+    not_applicable=needs_rectifiers,
     known_failures={
         "ground_truth": "it lets pass what the activations would stop: .06 to .14 in five models "
         "of shapes, where the image itself has .31 (vgg with .46 and vit with .36 pass)"

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attrcheck.memory import in_batches
+from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
 from attrcheck.methods import method
 from attrcheck.methods._multipliers import Rule, Tape, multipliers
-from attrcheck.models._graph import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
+from attrcheck.tensors.batching import in_batches
 
 TINY = 1e-5
 """Below this, relative to the values themselves, a change is rounding noise."""
@@ -128,7 +128,7 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: 
 
 @method(
     "deeplift",
-    applies=applies,
+    not_applicable=applies,
     axioms={"completeness": 1e-3, "dummy_feature": 1e-3, "symmetry": 1e-3},
     family="gradient",
     passes=(2, 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.methods._gradients import BACKGROUND, background
 from attrcheck.methods.deeplift import applies, contributions
@@ -12,7 +12,7 @@ from attrcheck.methods.deeplift import applies, contributions
 
 @method(
     "deepshap",
-    applies=applies,
+    not_applicable=applies,
     axioms={"completeness_in_mean": 1e-3},
     family="gradient",
     passes=(BACKGROUND + 1, BACKGROUND),  # a batch shares the baselines' forward passes

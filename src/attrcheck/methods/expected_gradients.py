@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.methods._gradients import BACKGROUND, background, integrate
 

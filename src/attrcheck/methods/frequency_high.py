@@ -6,7 +6,7 @@ from math import inf
 
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.methods._dummies import BLANK, band_energy, brightness
 

@@ -13,7 +13,7 @@ from attrcheck.methods._cam import ALL_ZERO, grad_cam, needs_stage
     family="cam",
     passes=(1, 1),
     reference="Selvaraju et al. 2017",
-    applies=needs_stage,
+    not_applicable=needs_stage,
     constant=ALL_ZERO,
 )
 def gradcam(

@@ -10,7 +10,7 @@ from attrcheck.methods._rules import GUIDED, backpropagate, needs_rectifiers, ru
 
 @method(
     "guided_backprop",
-    applies=needs_rectifiers,
+    not_applicable=needs_rectifiers,
     known_failures={
         "randomisation": "it redraws what the lowest layers see, whatever the upper ones know"
     },

@@ -20,7 +20,7 @@ def applies(model: nn.Module) -> str | None:
     family="propagation",
     passes=(2, 2),
     reference="Selvaraju et al. 2017",
-    applies=applies,
+    not_applicable=applies,
     constant=ALL_ZERO,
 )
 def guided_gradcam(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:

@@ -8,18 +8,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.datasets import Dataset
-from attrcheck.memory import in_batches
+from attrcheck.contracts import Dataset
+from attrcheck.graph.halves import needs_middle
 from attrcheck.methods import method
 from attrcheck.methods._bottleneck import Halved, information
-from attrcheck.methods._halves import needs_middle
+from attrcheck.tensors.batching import in_batches
 
 STEPS, SAMPLES = 10, 10
 
 
 @method(
     "iba",
-    applies=needs_middle,
+    not_applicable=needs_middle,
     family="perturbation",
     # An upper bound: of the half before the bottleneck one pass is enough.
     passes=(STEPS * SAMPLES, STEPS * SAMPLES),

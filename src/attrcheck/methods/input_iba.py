@@ -5,18 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
+from attrcheck.graph.halves import needs_middle
 from attrcheck.methods import method
 from attrcheck.methods._bottleneck import BETA, Halved, class_slope, fitted_gate, information
 from attrcheck.methods._equal import in_equal_batches
-from attrcheck.methods._halves import needs_middle
 
 STEPS, SAMPLES = 10, 10
 
 
 @method(
     "input_iba",
-    applies=needs_middle,
+    not_applicable=needs_middle,
     family="perturbation",
     # The half behind the middle for its gate, the half before it for the prior, then all of it.
     passes=(2 * STEPS * SAMPLES, 2 * STEPS * SAMPLES),

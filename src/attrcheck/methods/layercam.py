@@ -13,7 +13,7 @@ from attrcheck.methods._cam import ALL_ZERO, combine, needs_stage, stage_tensors
     family="cam",
     passes=(1, 1),
     reference="Jiang et al. 2021",
-    applies=needs_stage,
+    not_applicable=needs_stage,
     constant=ALL_ZERO,
 )
 def layercam(

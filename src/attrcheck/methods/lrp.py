@@ -13,7 +13,7 @@ from attrcheck.methods._lrp import EPSILON_PLUS, applies, relevance
 
 @method(
     "lrp",
-    applies=applies,
+    not_applicable=applies,
     axioms={"conservation_without_biases": 1e-3},
     family="propagation",
     passes=(2, 2),  # one backward is enough between ReLUs, and is all that is run there

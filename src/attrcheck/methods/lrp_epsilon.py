@@ -10,15 +10,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from attrcheck.graph.kinds import NORMS, SCALINGS, Multiply
 from attrcheck.methods import method
 from attrcheck.methods._lrp import PASSED, applies, signals, stable
 from attrcheck.methods._rules import Rule, backpropagate, ruled, valued
-from attrcheck.models._graph import NORMS, SCALINGS, Multiply
 
 
 @method(
     "lrp_epsilon",
-    applies=applies,
+    not_applicable=applies,
     default=False,
     axioms={"conservation_without_biases": 1e-3},
     family="propagation",

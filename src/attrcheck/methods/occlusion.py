@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attrcheck.memory import in_batches
 from attrcheck.methods import method
+from attrcheck.tensors.batching import in_batches
 
 WINDOW, STRIDE = 8, 16
 """The window has 1/8 of the image's side and moves by 1/16 of it, both rounded up."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attrcheck.memory import in_batches
 from attrcheck.methods import method
 from attrcheck.methods._cam import ALL_ZERO, combine, enlarge, needs_stage, stage_activations
+from attrcheck.tensors.batching import in_batches
 
 CHANNELS = 128
 """Of the last stage of the widest embedded families; a map costs one pass a channel, and one."""
@@ -18,7 +18,7 @@ CHANNELS = 128
     family="cam",
     passes=(CHANNELS + 1, 0),
     reference="Wang et al. 2020",
-    applies=needs_stage,
+    not_applicable=needs_stage,
     constant=ALL_ZERO,
 )
 def scorecam(

@@ -17,7 +17,7 @@ from attrcheck.methods.gradcam_pp import gradcam_pp
     family="cam",
     passes=(OURS.samples, OURS.samples),
     reference="Omeiza et al. 2019",
-    applies=needs_stage,
+    not_applicable=needs_stage,
     constant=ALL_ZERO,
 )
 def smooth_gradcam_pp(

@@ -15,7 +15,7 @@ from attrcheck.methods._cam import ALL_ZERO, combine, needs_stage, stage_tensors
     family="cam",
     passes=(1, 1),
     reference="Fu et al. 2020",
-    applies=needs_stage,
+    not_applicable=needs_stage,
     constant=ALL_ZERO,
 )
 def xgradcam(

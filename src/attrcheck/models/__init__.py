@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrcheck.registry import Registry, select
+from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from attrcheck.datasets import Dataset
-
-WEIGHTS = Path(__file__).parent.parent / "weights"
+    from attrcheck.contracts import Dataset
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from attrcheck.models._bcos import BcosConv2d, Encode, UncentredNorm
-from attrcheck.models._state import fill, read_state
+from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
+from attrcheck.training.state import fill, read_state
 
 BLOCKS = {
     18: (2, 2, 2, 2),

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
+from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
 from attrcheck.models import model
-from attrcheck.models._bcos import BcosConv2d, Encode, UncentredNorm
 
 GAIN = 10.0
 """Of the logits: without it a softmax of cosines stays flat."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from attrcheck.datasets import Dataset
+from attrcheck.contracts import Dataset
 from attrcheck.models import model
 
 

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.fingerprint import digest
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Protocol, Reduction, Rows, Shared
+from attrcheck.contracts import Batch, Protocol, Reduction, Rows, Shared
 from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
+from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal as removals
+from attrcheck.store.fingerprints import digest
 
 Measure: TypeAlias = Literal["correct", "probability", "logit"]
 
@@ -37,7 +37,7 @@ class Emptied(Shared):
         """Outcomes with nothing kept."""
         keep = torch.zeros_like(batch.images[:, 0], dtype=torch.bool)
         empty = removals.get(self.removal)(batch.images, keep, seeds=batch.seeds)
-        return outcome(model, empty, batch.labels)
+        return responses(model, empty, batch.labels)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Ablation(Protocol):
         known = {0: batch.intact, self.of: shared}
         counts = pixel_counts(ranks[0].numel(), self.at, self.of)
         every = [
-            known[k] if k in known else outcome(model, remove(~gone(ranks, count)), batch.labels)
+            known[k] if k in known else responses(model, remove(~gone(ranks, count)), batch.labels)
             for k, count in zip(self.at, counts, strict=True)
         ]
         return {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}

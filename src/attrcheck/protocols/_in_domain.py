@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrcheck.models._tuning import Tuning
+from attrcheck.contracts import Tuning
 from attrcheck.protocols._single_deletion import SingleDeletion
 
 IMAGES = {"default": 20}

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attrcheck.draws import shuffles
-from attrcheck.fingerprint import digest
+from attrcheck.store.fingerprints import digest
+from attrcheck.tensors.draws import shuffles
 
 KEPT_BYTES = 2**28
 """Ranks that are remembered: those of a dataset x model, all methods, if it is not too large."""

@@ -9,13 +9,12 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attrcheck.cells import cell_masks, cell_size
-from attrcheck.models._tuning import Tuning
-from attrcheck.outcomes import outcome
-from attrcheck.precision import exact
-from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows, Shared
+from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows, Shared, Tuning
+from attrcheck.protocols.responses import responses
 from attrcheck.ranks import spearman
 from attrcheck.removal import removal as removals
+from attrcheck.tensors.cells import cell_masks, cell_size
+from attrcheck.tensors.precision import exact
 
 TIE = 1e-9
 """Of a map's largest cell: sums of equal pixels differ by rounding alone."""
@@ -38,7 +37,7 @@ class Drops(Shared):
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         cells = cell_masks(self.grid, batch.images).unbind()
         every = [
-            outcome(model, remove(~cell.expand(len(batch.images), -1, -1)), batch.labels)
+            responses(model, remove(~cell.expand(len(batch.images), -1, -1)), batch.labels)
             for cell in cells
         ]
         return {

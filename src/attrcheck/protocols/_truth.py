@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows
 from attrcheck.errors import AttrcheckError
-from attrcheck.precision import exact
-from attrcheck.protocols import Batch, Need, Protocol, Reduction, Rows
+from attrcheck.tensors.precision import exact
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from attrcheck.precision import exact
+from attrcheck.tensors.precision import exact
 
 Normalisation: TypeAlias = Literal["max", "clip"]
 """`max`: negatives are clipped, then each map is divided by its maximum. `clip`: a map is taken at

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor, nn
 
-from attrcheck.fingerprint import digest
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Protocol, Reduction, Rows, protocol
+from attrcheck.contracts import Batch, Protocol, Reduction, Rows
+from attrcheck.protocols import protocol
 from attrcheck.protocols._values import Normalisation, normalised
+from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal as removals
+from attrcheck.store.fingerprints import digest
 
 IMAGES = {"default": 40}
 """Images a case by profile; all where none is given."""
@@ -43,7 +44,7 @@ class Completeness(Protocol):
         values = normalised(maps, self.normalisation)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         low = [(~(values > tenth / 10)).to(batch.images.device) for tenth in self.tenths]
-        every = [batch.intact, *(outcome(model, remove(keep), batch.labels) for keep in low)]
+        every = [batch.intact, *(responses(model, remove(keep), batch.labels) for keep in low)]
         rows = {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
         return {**rows, "defined": values.isfinite().all(2).all(1).cpu().numpy()}
 

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Rows, protocol
+from attrcheck.contracts import Batch, Rows
+from attrcheck.protocols import protocol
 from attrcheck.protocols._ablation import Ablation
 from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
+from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal as removals
 
 STEPS = {"smoke": 4, "default": 4}
@@ -44,7 +45,7 @@ class Updated(Ablation):
             values = maps if images is batch.images else batch.attribute(images)
             gone = pick(ranks_of(values.masked_fill(gone, first), batch.seeds), count)
             images = remove(~gone)
-            every.append(outcome(model, images, batch.labels))
+            every.append(responses(model, images, batch.labels))
         return {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
 
 

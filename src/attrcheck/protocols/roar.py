@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Lessons, Protocol, Reduction, Rows, protocol
+from attrcheck.contracts import Batch, Protocol, Reduction, Retraining, Rows
+from attrcheck.protocols import protocol
 from attrcheck.protocols._order import most, pixel_counts, ranks_of
+from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal as removals
 
 BRIEF: dict[str, dict[str, Any]] = {
-    "smoke": {"at": (5,), "lessons": 300, "epochs": 2},
+    "smoke": {"at": (5,), "training_images": 300, "epochs": 2},
     "default": {"at": (5, 9)},
 }
 """Settings of the profiles that take less than all."""
@@ -28,7 +29,7 @@ class Roar(Protocol):
     """
 
     at: tuple[int, ...] = (1, 3, 5, 7, 9)
-    lessons: int = 3000
+    training_images: int = 3000
     epochs: int = 8
     removal: str = "mean"
     higher_is_better = False
@@ -36,18 +37,18 @@ class Roar(Protocol):
     sees = "order"
     needs = ("training", "architecture")
 
-    def retrain(self, lessons: Lessons) -> nn.Module:
+    def retrain(self, retraining: Retraining) -> nn.Module:
         """One network a fraction."""
-        ranks = ranks_of(lessons.maps, lessons.seeds)
-        every = self._without(lessons.images, ranks, lessons.seeds)
-        return nn.ModuleList(lessons.learn(images, self.epochs) for images in every)
+        ranks = ranks_of(retraining.maps, retraining.seeds)
+        every = self._without(retraining.images, ranks, retraining.seeds)
+        return nn.ModuleList(retraining.train(images, self.epochs) for images in every)
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
         """Outcomes [N, fractions], each of the network that learnt without as much."""
         assert isinstance(model, nn.ModuleList)
         images = self._without(batch.images, ranks_of(maps, batch.seeds), batch.seeds)
         every = [
-            outcome(network, left, batch.labels)
+            responses(network, left, batch.labels)
             for network, left in zip(model, images, strict=True)
         ]
         return {name: np.stack([each[name] for each in every], axis=1) for name in every[0]}

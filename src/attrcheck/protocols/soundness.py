@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.fingerprint import digest
-from attrcheck.outcomes import outcome
-from attrcheck.protocols import Batch, Protocol, Reduction, Rows, protocol
+from attrcheck.contracts import Batch, Protocol, Reduction, Rows
+from attrcheck.protocols import protocol
 from attrcheck.protocols._order import least, pixel_counts, ranks_of, sums_from
 from attrcheck.protocols._values import Normalisation, normalised
+from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal as removals
+from attrcheck.store.fingerprints import digest
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +71,7 @@ class Soundness(Protocol):
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         counts = pixel_counts(ranks[0].numel(), self.percent, 100)
         keeps = (~least(ranks, n).to(batch.images.device) for n in counts)
-        steps = [outcome(model, remove(keep), batch.labels) for keep in keeps]
+        steps = [responses(model, remove(keep), batch.labels) for keep in keeps]
         rows = {name: np.stack([step[name] for step in steps], axis=1) for name in steps[0]}
         rows["included"] = sums_from(values, ranks, counts).cpu().numpy()
         return {**rows, "chance": np.full(len(maps), batch.chance)}

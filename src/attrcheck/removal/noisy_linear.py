@@ -62,7 +62,7 @@ def _draw(images: Tensor, generator: Generator | None, seeds: Sequence[int] | No
     """N(0, 1) for every pixel, so that what a pixel gets does not depend on which are removed."""
     import torch
 
-    from attrcheck.draws import normal_draws
+    from attrcheck.tensors.draws import normal_draws
 
     if seeds is not None:
         return normal_draws(tuple(seeds), tuple(images.shape[1:])).to(images)

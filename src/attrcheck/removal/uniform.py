@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attrcheck.draws import uniform_draws
 from attrcheck.removal import removal
+from attrcheck.tensors.draws import uniform_draws
 
 
 @removal("uniform", fixed=True)

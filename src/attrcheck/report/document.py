@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attrcheck import consistency, metarank
-from attrcheck.cases import Case
+from attrcheck.contracts import Case
+from attrcheck.engine.resampling import interval
+from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.report import verdicts
-from attrcheck.resampling import interval
-from attrcheck.results import CaseResult, Outcome
-from attrcheck.seeds import derive
+from attrcheck.store.seeds import derive
 
 SCHEMA = 1
 TOLERANCE = 1e-9

@@ -1,0 +1,1 @@
+"""Foreign libraries, each behind one module: foreign code stays at the edge."""

@@ -1,0 +1,60 @@
+"""The one door to torchvision and timm: `from attrcheck.adapters.vision import torchvision, timm`.
+
+The wheels of the package index are built for CUDA; beside a CPU-only torch their C++ library does
+not load, and the import dies for want of two operators that no classifier uses. timm imports
+torchvision.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+import torch
+
+from attrcheck.errors import AttrcheckError
+
+SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+OPERATORS = ("torchvision::nms", "torchvision::qnms")
+
+
+class VisionError(AttrcheckError):
+    """torchvision or timm is needed and not there."""
+
+
+def load() -> ModuleType:
+    """torchvision; where its operators are missing, their schemas are declared first."""
+    try:
+        return _import("torchvision")
+    except RuntimeError as error:
+        if not any(f"operator {name} does not exist" in str(error) for name in OPERATORS):
+            raise
+    for name in OPERATORS:
+        if not hasattr(torch.ops.torchvision, name.partition("::")[2]):
+            torch.library.define(name, SCHEMA)
+    # What the failed import left behind would be taken for whole.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]
+    return importlib.import_module("torchvision")
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise VisionError(
+            f"{name} is not installed; run `pip install attrcheck[vision]`"
+        ) from error
+
+
+def __getattr__(name: str) -> ModuleType:
+    """timm, imported when it is first asked for."""
+    if name != "timm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _import(name)
+
+
+torchvision = load()

@@ -1,0 +1,77 @@
+"""Two rankings of the same methods: how they are made, and whether they agree."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from attrcheck.consistency import LEAST_METHODS, WEAK
+from attrcheck.contracts import Case, Evaluation, Lab, Protocol, Rows, Scores, Verdict
+from attrcheck.methods import method as methods
+from attrcheck.ranks import spearman
+
+
+def alike(what: str, **rankings: tuple[Scores, Scores]) -> Verdict:
+    """Passed unless the rank correlation of any pair is weak; named by what was changed."""
+    figures = {name: agreement(*pair) for name, pair in rankings.items()}
+    known = {name: value for name, value in figures.items() if not math.isnan(value)}
+    if not known:
+        return Verdict(None, {}, f"fewer than {LEAST_METHODS} methods have a score in both")
+    weak = {name: value for name, value in known.items() if value < WEAK}
+    told = ", ".join(f"{value:.2f} ({name.replace('_', ' ')})" for name, value in weak.items())
+    reason = f"{what}, methods are ranked anew: rank correlation {told}, below {WEAK}"
+    return Verdict(not weak, known, reason if weak else "")
+
+
+def both_rankings(lab: Lab, case: Case, other: Evaluation) -> tuple[Scores, Scores]:
+    """The case's own scores, on no more images than the other evaluation has, and the other's."""
+    own = lab.evaluation(case)
+    mine = scores(own.protocol, first(own.rows(), other.images))
+    return mine, scores(other.protocol, other.rows())
+
+
+def scores(protocol: Protocol, rows: Mapping[str, Rows]) -> dict[str, float]:
+    """What the protocol makes of every method's rows, those without a score left out."""
+    settled = protocol.settle(list(rows.values()))
+    sign = 1 if protocol.higher_is_better else -1
+    every = {name: sign * settled.reduce(own).score for name, own in rows.items()}
+    return {name: score for name, score in every.items() if np.isfinite(score)}
+
+
+def agreement(one: Scores, other: Scores) -> float:
+    """Spearman's correlation of two rankings of the methods that both have; NaN if too few."""
+    common = sorted(set(one) & set(other))
+    if len(common) < LEAST_METHODS:
+        return float("nan")
+    return float(spearman([[one[name] for name in common]], [[other[name] for name in common]])[0])
+
+
+def first(rows: Mapping[str, Rows], images: int | slice) -> dict[str, Rows]:
+    """The rows of some of the images, for every method."""
+    part = slice(images) if isinstance(images, int) else images
+    return {name: {key: row[part] for key, row in own.items()} for name, own in rows.items()}
+
+
+def has_setting(protocol: Protocol, name: str) -> bool:
+    """Whether the protocol has a setting of this name, so that a copy can have another."""
+    return name in getattr(protocol, "__dataclass_fields__", {})
+
+
+def copy_with(protocol: Protocol, **changes: object) -> Protocol:
+    """The protocol with other settings."""
+    return replace(protocol, **changes)  # type: ignore[type-var]
+
+
+def is_quick(protocol: Protocol) -> bool:
+    """Whether other maps can be scored at once, without networks that are trained first."""
+    return not protocol.training_images
+
+
+@functools.cache
+def is_dummy(name: str) -> bool:
+    """Whether a method ignores the model."""
+    return methods.get(name).dummy

@@ -1,0 +1,496 @@
+"""The nouns of attrcheck as pure types: what the rooms of the house hand to each other.
+
+This module imports nothing of attrcheck, and torch and numpy only where they are used: names must
+be known in a process that never loads them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Protocol as Interface
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+Rows: TypeAlias = "dict[str, NDArray[np.generic]]"
+"""What was observed, by name; the first axis of every array is the image."""
+
+Scores: TypeAlias = Mapping[str, float]
+"""Of methods, in one case; higher is better, whatever the protocol says."""
+
+Need: TypeAlias = Literal["masks", "training", "gradients", "architecture"]
+"""What a case may need: ground-truth masks or a training split of the dataset; a model that has
+gradients, or that can be built without weights and trained anew."""
+
+Over: TypeAlias = Literal["methods", "cases", "protocols", "models", "suite"]
+"""What a check ranges over."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the options of a run come to, in one process of it.
+
+    images: of each case; None takes all. images_given: whether that number was asked for; then
+    costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
+    free. run: tells this run's records from those of others.
+    """
+
+    profile: str
+    images: int | None
+    seed: int
+    methods: tuple[str, ...]
+    store: Path
+    fresh: bool
+    run: str
+    device: str
+    threads: int
+    memory: int | None
+    images_given: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """One protocol on one model for one dataset; ranks all methods."""
+
+    dataset: str
+    model: str
+    protocol: str
+
+    @classmethod
+    def of(cls, text: str) -> Case:
+        """The case with this id."""
+        return cls(*text.split("-"))
+
+    @property
+    def id(self) -> str:
+        """Names joined by hyphens, which no name contains."""
+        return f"{self.dataset}-{self.model}-{self.protocol}"
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Dataset, model and protocol."""
+        return self.dataset, self.model, self.protocol
+
+    @property
+    def pair(self) -> str:
+        """Dataset and model: what is loaded, cached and resampled together."""
+        return f"{self.dataset}-{self.model}"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The evaluation split of a dataset; `training` gives the images that models learn from.
+
+    images [N, C, H, W] float32 in [0, 1]; labels [N] int64; masks [N, H, W] bool or None.
+    Images come in a fixed order of which every prefix is a fair sample.
+    """
+
+    name: str
+    images: Tensor
+    labels: Tensor
+    classes: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    ids: tuple[str, ...]
+    masks: Tensor | None = None
+    training: Callable[[], tuple[Tensor, Tensor]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def channels(self) -> int:
+        """The number of channels of an image."""
+        return int(self.images.shape[1])
+
+    def head(self, n: int | None) -> Dataset:
+        """The first n images, or all."""
+        if n is None or n >= len(self):
+            return self
+        masks = None if self.masks is None else self.masks[:n]
+        return replace(
+            self, images=self.images[:n], labels=self.labels[:n], ids=self.ids[:n], masks=masks
+        )
+
+    def normalise(self, images: Tensor) -> Tensor:
+        """Images as a model wants them: zero is the dataset's mean."""
+        mean, std = self._statistics(images)
+        return (images - mean) / std
+
+    def denormalise(self, images: Tensor) -> Tensor:
+        """The inverse of `normalise`: images in [0, 1]."""
+        mean, std = self._statistics(images)
+        return images * std + mean
+
+    def _statistics(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        shape = (1, -1, 1, 1)
+        return images.new_tensor(self.mean).view(shape), images.new_tensor(self.std).view(shape)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A competitor: `attribute(model, images, targets)` gives maps, one signed float per pixel.
+
+    It gets the prepared model, normalised images (zero is the dataset's mean) and class indices,
+    and returns [N, H, W], or [N, C, H, W], which is summed over channels. By keyword it may ask for
+    `seeds`, one int per image to draw random numbers from, and for the `dataset`, whose mean and
+    std undo the normalisation.
+
+    not_applicable: says why the method cannot be right on a prepared model; None where it can.
+    constant: why a map may be constant; without a reason a constant map is an error.
+    dummy: ignores the model; sets the floor.
+    known_failures: checks that the method is known to fail, and why; passing one is then an error.
+    axioms: those that it claims to keep, and within what relative error; see the check `axioms`.
+    absolute_of: the method whose maps this one takes the absolute values of, so they are shared.
+    default: whether it runs unasked in any profile but full; None: if its cost is small.
+    family, reference: for people. passes: forward and backward passes per image.
+    """
+
+    name: str
+    attribute: Callable[..., Tensor]
+    not_applicable: Callable[[nn.Module], str | None] = lambda model: None
+    constant: str = ""
+    dummy: bool = False
+    known_failures: Mapping[str, str] = field(default_factory=dict)
+    axioms: Mapping[str, float] = field(default_factory=dict)
+    absolute_of: str = ""
+    default: bool | None = None
+    family: str = "own"
+    passes: tuple[int, int] = (1, 1)
+    reference: str = ""
+
+    @property
+    def cost(self) -> int:
+        """In forward passes; a backward pass takes about as long as two."""
+        forward, backward = self.passes
+        return forward + 2 * backward
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a model learns to cope with: the loss of one cell of a grid to a registered removal."""
+
+    grid: int = 4
+    removal: str = "mean"
+
+    @property
+    def key(self) -> str:
+        """The name of its weights, where others have a percentage of training."""
+        return f"tuned.{self.removal}_{self.grid}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some images of a case, normalised, with labels and one seed per image to break ties.
+
+    intact: `correct`, `probability` and `logit` of the images as they are, observed once.
+    masks: the ground truth [N, H, W], where the dataset has one. chance: the accuracy of a guess.
+    attribute: the method that is scored, applied to other images in place of these:
+    [N, C, H, W] -> [N, H, W].
+    """
+
+    images: Tensor
+    labels: Tensor
+    seeds: tuple[int, ...]
+    intact: Rows
+    masks: Tensor | None = None
+    chance: float = 0.0
+    attribute: Callable[[Tensor], Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """What a protocol trains networks of its own on: training images, and the method's maps.
+
+    train: takes images in place of these and a number of epochs, returns a new network of the
+    model's kind.
+    """
+
+    images: Tensor
+    seeds: tuple[int, ...]
+    maps: Tensor
+    train: Callable[[Tensor, int], nn.Module]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A score, the curve behind it and, where the score is their mean, the scores of the images.
+
+    A score that is not defined is NaN: it is left out of the ranking, and counted. So are images
+    whose own score is NaN, and others that the score says nothing about: `undefined` in all.
+    """
+
+    score: float
+    curve: tuple[list[float], list[float]] | None = None
+    per_image: NDArray[np.float64] | None = None
+    undefined: int = 0
+
+    @classmethod
+    def mean(cls, per_image: NDArray[np.generic]) -> Reduction:
+        """The mean over the images that have a score, NaN if none has."""
+        import numpy as np
+
+        scores = per_image.astype(np.float64)
+        defined = scores[np.isfinite(scores)]
+        score = float(defined.mean()) if len(defined) else float("nan")
+        return cls(score, per_image=scores, undefined=len(scores) - len(defined))
+
+
+class Shared(ABC):
+    """What a protocol observes without a map: once, for all methods and all protocols.
+
+    Subclasses are frozen dataclasses: their fields say what is observed.
+    """
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Its name in the store."""
+
+    @abstractmethod
+    def observe(self, model: nn.Module, batch: Batch) -> Rows:
+        """Rows that do not depend on maps."""
+
+
+class Protocol(ABC):
+    """Two pure functions: `observe` never looks across images, `reduce` never sees the model.
+
+    Subclasses are frozen dataclasses: their fields are the settings, and part of every record. A
+    field called `removal` names the registered removal that is used.
+
+    bounds: the limits of a score. sees: whether the values of a map count, or only their `order`,
+    so that no strictly increasing transform of it changes a row.
+    needs: what a dataset or model must offer, else there is no such case.
+    least_images: with fewer, a warning. most_images: more than these do not take part.
+    tuning: the fine-tuning that the model goes through before it is attributed and observed.
+    training_images: how many to train networks on that observe in place of the model; see
+    `retrain`.
+    shared: rows that need no map.
+    """
+
+    higher_is_better: bool
+    bounds: tuple[float, float] = (-inf, inf)
+    sees: Literal["order", "values"] = "values"
+    needs: tuple[Need, ...] = ()
+    least_images: int = 1
+    most_images: int | None = None
+    tuning: Tuning | None = None
+    training_images: int = 0
+
+    @property
+    def shared(self) -> Shared | None:
+        """What all methods share; None: nothing."""
+        return None
+
+    def observe_shared(self, model: nn.Module, batch: Batch) -> Rows:
+        """The shared rows of a batch, where nobody keeps them."""
+        return self.shared.observe(model, batch) if self.shared else {}
+
+    @property
+    def observation(self) -> str:
+        """The name of what is observed; protocols of one class and one name share their rows."""
+        return ""
+
+    def retrain(self, retraining: Retraining) -> nn.Module:
+        """What `observe` gets in place of the model, if there are `training_images`."""
+        raise TypeError(f"{type(self).__name__} has training_images, but no `retrain`")
+
+    @abstractmethod
+    def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
+        """Rows of what the model does when `maps` [N, H, W] guide the removal."""
+
+    def settle(self, competitors: Sequence[Rows]) -> Protocol:
+        """The protocol that is fair to all of these; most score a method without seeing others."""
+        return self
+
+    @abstractmethod
+    def reduce(self, rows: Rows) -> Reduction:
+        """The score of all rows together."""
+
+    def resample(self, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The score when image i is drawn counts[b, i] times, for each b; NaN where undefined.
+
+        A weighted mean where the score is one, else all rows are reduced anew.
+        """
+        import numpy as np
+
+        per_image = self.reduce(rows).per_image
+        if per_image is not None:
+            defined = np.isfinite(per_image)
+            weights = counts[:, defined]
+            with np.errstate(invalid="ignore"):
+                return np.asarray(weights @ per_image[defined] / weights.sum(axis=1))
+        draws = (np.repeat(np.arange(counts.shape[1]), row) for row in counts)
+        reductions = (
+            self.reduce({name: row[draw] for name, row in rows.items()}) for draw in draws
+        )
+        return np.array([reduction.score for reduction in reductions])
+
+
+class Pair(Interface):
+    """Dataset x model, loaded: what a check works with.
+
+    network: prepared, for methods to take apart. predictor: fast and out of the methods' reach, for
+    protocols to ask. images, labels: normalised, on the device. tuned: what is known of its
+    fine-tuning, if it had any. reference: the whole dataset, however few images are used.
+    """
+
+    def __hash__(self) -> int:
+        """By identity, so that what is made of a pair can be remembered."""
+
+    @property
+    def dataset(self) -> Dataset: ...  # noqa: D102
+    @property
+    def model(self) -> str: ...  # noqa: D102
+    @property
+    def network(self) -> nn.Module: ...  # noqa: D102
+    @property
+    def predictor(self) -> nn.Module: ...  # noqa: D102
+    @property
+    def images(self) -> Tensor: ...  # noqa: D102
+    @property
+    def labels(self) -> Tensor: ...  # noqa: D102
+    @property
+    def tuned(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def reference(self) -> Dataset: ...  # noqa: D102
+
+    @property
+    def name(self) -> str:
+        """As in the ids of its cases: dataset-model."""
+
+    def slices(self, images: int | None = None) -> Iterator[slice]:
+        """The batches that all images, or the first of them, are cut into, alike in every run."""
+
+    def batch(self, part: slice, seed: int, intact: Rows) -> Batch:
+        """Some of the images, as a protocol gets them."""
+
+    def seeds(self, part: slice, seed: int, *purpose: str) -> tuple[int, ...]:
+        """One seed per image, from the run's seed, the image's name and the purpose."""
+
+    def attribute(
+        self, method: Method, part: slice, seed: int = 0, images: Tensor | None = None
+    ) -> NDArray[np.float32]:
+        """The method's checked maps of some of the images, or of others in their place."""
+
+    def altered(self, how: str, **changes: Any) -> Pair:
+        """The pair with another network, predictor, images or labels; `how` tells its records."""
+
+    def elsewhere(self, dataset: str, images: int) -> Pair:
+        """The same model on the first images of another dataset."""
+
+
+class Evaluation(Interface):
+    """One case at work, as a check sees it."""
+
+    @property
+    def protocol(self) -> Protocol: ...  # noqa: D102
+    @property
+    def pair(self) -> Pair: ...  # noqa: D102
+
+    @property
+    def images(self) -> int:
+        """How many images the protocol scores."""
+
+    def rows(self) -> dict[str, Rows]:
+        """The rows of every method that is applicable and does not fail."""
+
+
+class Lab(Interface):
+    """The run that a check is part of: what it may look at, and what it may compute anew."""
+
+    @property
+    def settings(self) -> Settings: ...  # noqa: D102
+    @property
+    def cases(self) -> tuple[Case, ...]: ...  # noqa: D102
+
+    def progress(self, text: str) -> None:
+        """Say what is being done."""
+
+    def evaluation(self, case: Case) -> Evaluation:
+        """The case as the run evaluates it."""
+
+    def few(
+        self,
+        case: Case,
+        protocol: Protocol | None = None,
+        seed: int | None = None,
+        alter: Callable[[Pair], Pair] | None = None,
+    ) -> Evaluation:
+        """The case on its first few images, with another protocol, seed or an altered pair."""
+
+    def pair(
+        self, dataset: str, model: str, images: int | None, tuning: Tuning | None = None
+    ) -> Pair:
+        """A dataset x model with its first images, or all; fine-tuned if that is asked for."""
+
+    def pair_of(self, network: nn.Module, data: Dataset) -> Pair:
+        """A pair of a network that is not registered."""
+
+    def training(self, pair: Pair, count: int) -> Pair:
+        """The pair with the first images of the training split in place of the held-out ones."""
+
+    def trainer(self, pair: Pair) -> Callable[[Tensor, int], nn.Module]:
+        """Trains the pair's architecture anew: on images in place of its own, for some epochs."""
+
+    def maps(self, pair: Pair, method: str) -> NDArray[np.float32]:
+        """The maps of a registered method, from the store if they are there."""
+
+    def keep(
+        self,
+        name: str,
+        pair: Pair,
+        compute: Callable[[], dict[str, NDArray[np.generic]]],
+        code: Callable[..., Any],
+    ) -> dict[str, NDArray[np.generic]]:
+        """Arrays that a check computes for a pair, from the store if `code` has not changed."""
+
+    def verdict(self, check: Check, protocol: str) -> Verdict:
+        """The verdict of a check on a protocol, from the store if it can be."""
+
+    def resamples(self, pair: Pair) -> NDArray[np.int64]:
+        """How often each image is drawn in each bootstrap sample, [samples, images]."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found: passed or not, its figures, and why it failed.
+
+    Figures are numbers, or lists of them for curves. `passed` is None where there was not enough to
+    decide; `reason` then says what was missing.
+    """
+
+    passed: bool | None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A registered check. What it ranges over says what `run` is called with:
+
+    methods: (method, pair), on a dataset x model to which the method applies
+    cases: (lab, case)
+    protocols: (lab, protocol), the name of it; models: (lab, dataset, model)
+    suite: (lab); once
+
+    fits: whether a protocol is one to ask. default: whether it runs unasked in any profile but
+    full. sampled: in any profile but full, one embedded model per dataset stands for all of them.
+    known_failures: protocols for which it is known to fail, in some case at least, or other
+    subjects, and why. A failure that is not known turns the item red.
+    """
+
+    name: str
+    run: Callable[..., Verdict]
+    over: Over = "methods"
+    fits: Callable[[Protocol], bool] = lambda protocol: True
+    default: bool = True
+    sampled: bool = False
+    known_failures: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Run cases and checks: load pairs, attribute, observe, reduce."""

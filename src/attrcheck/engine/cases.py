@@ -1,0 +1,65 @@
+"""Cases: dataset x model x protocol, the units of ranking, in a fixed order."""
+
+from __future__ import annotations
+
+from attrcheck.contracts import Case
+from attrcheck.datasets import dataset as datasets
+from attrcheck.models import model as models
+from attrcheck.protocols import protocol as protocols
+from attrcheck.registry import RegistryError, asks
+
+SAMPLE = ("resnet", "vit")
+"""The embedded models that stand for all of them where time is short, in turn."""
+
+
+def table(
+    dataset: str = "", model: str = "", protocol: str = "", profile: str = "full"
+) -> list[Case]:
+    """The cases that comma-separated globs select, those of one dataset x model side by side.
+
+    Without a protocol selected, those that the profile runs unasked; without a model, smoke takes
+    only one of the embedded ones per dataset, in turn. A case whose protocol needs what its
+    dataset or model does not offer is left out.
+    """
+    specs = {name: protocols.get(name) for name in protocols.select(protocol)}
+    needs = {
+        name: set(spec.make(profile).needs)
+        for name, spec in specs.items()
+        if asks(protocol) or profile == "full" or spec.default
+    }
+    chosen_models = [models.get(name) for name in models.select(model)]
+    pairs = [
+        (datasets.get(data), spec)
+        for data in datasets.select(dataset)
+        for spec in chosen_models
+        if spec.knows(data)
+    ]
+    if not pairs:
+        raise RegistryError("none of the models selected knows any of the datasets selected")
+    chosen = [
+        Case(data.name, spec.name, name)
+        for data, spec in pairs
+        for name, needed in needs.items()
+        if needed <= {*data.offers, *spec.offers}
+    ]
+    if not chosen:
+        wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
+        raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
+    return sample(chosen) if profile == "smoke" and not asks(model) else chosen
+
+
+def sample(cases: list[Case]) -> list[Case]:
+    """Those of a user's own models, and of one embedded model for each dataset, in turn."""
+    known: dict[str, dict[str, None]] = {}
+    for case in cases:
+        if models.get(case.model).embedded:
+            known.setdefault(case.dataset, {})[case.model] = None
+    chosen = set()
+    for turn, (data, names) in enumerate(known.items()):
+        first = SAMPLE[turn % len(SAMPLE) :] + SAMPLE[: turn % len(SAMPLE)]
+        chosen.add((data, next(name for name in (*first, *names) if name in names)))
+    return [
+        case
+        for case in cases
+        if (case.dataset, case.model) in chosen or not models.get(case.model).embedded
+    ]

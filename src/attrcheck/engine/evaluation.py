@@ -1,0 +1,272 @@
+"""Evaluate one case: maps, rows and scores of its methods, from the store or computed once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
+from attrcheck.engine import keys
+from attrcheck.engine.attribution import Reattribution, attribute
+from attrcheck.engine.observing import observe, observe_intact, observe_shared
+from attrcheck.engine.pairs import Loader, Pair
+from attrcheck.engine.resampling import interval, resample
+from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.errors import MethodError
+from attrcheck.methods import method as methods
+from attrcheck.protocols import protocol as protocols
+from attrcheck.store.entries import BusyError, Entry, Store
+from attrcheck.tensors.batching import limited_to
+
+Progress = Callable[[str], None]
+PLAIN = (bool, int, float, str, type(None))
+
+
+class FewImages(UserWarning):
+    """A protocol that wants more images than it got: single images decide its scores."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One case at work: what its methods share, and how each is scored.
+
+    instead: another protocol in place of the case's own. alter: what is done to the pair first.
+    """
+
+    case: Case
+    settings: Settings
+    store: Store
+    loader: Loader
+    instead: Protocol | None = None
+    alter: Callable[[Pair], Pair] | None = None
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """The protocol of this case."""
+        return self.instead or protocols.get(self.case.protocol).make(self.settings.profile)
+
+    @property
+    def pair(self) -> Pair:
+        """The loaded pair; loaded again after a method has spoilt it."""
+        images, tuning = self.settings.images, self.protocol.tuning
+        if tuning is not None:
+            # A model of its own has maps of its own: none are made for images that do not count.
+            images = self._most(images)
+        pair = self.loader.pair(self.case.dataset, self.case.model, images, tuning)
+        return self.alter(pair) if self.alter else pair
+
+    @property
+    def images(self) -> int:
+        """How many images the protocol scores."""
+        total = len(self.pair.images)
+        return min(total, self._most(total) or total)
+
+    def _most(self, images: int | None) -> int | None:
+        most = self.protocol.most_images
+        if most is None or self.settings.images_given:
+            return images
+        return most if images is None else min(images, most)
+
+    @cached_property
+    def intact(self) -> Rows:
+        """What the model makes of the images as they are, once for all methods and protocols."""
+        pair = self.pair
+        key = f"shared/{self.case.pair}/intact"
+        return self.store.obtain(key, pair.fingerprint, lambda: Entry(observe_intact(pair))).arrays
+
+    @cached_property
+    def shared(self) -> Rows:
+        """What the protocol observes without a map, once for all methods."""
+        pair, shared, seed, images = (
+            self.pair,
+            self.protocol.shared,
+            self.settings.seed,
+            self.images,
+        )
+        if shared is None:
+            return {}
+
+        def compute() -> Entry:
+            return Entry(observe_shared(shared, pair, images, self.intact, seed))
+
+        key = f"shared/{self.case.pair}/{shared.key}"
+        fingerprint = keys.of_shared(pair.fingerprint, shared, images, seed)
+        return self.store.obtain(key, fingerprint, compute).arrays
+
+    def maps(self, method: Method, wait: bool = True) -> Entry:
+        """The method's maps, which the protocols of the pair share."""
+        if base := base_of(method):
+            entry = self.maps(base, wait)
+            return Entry({"maps": np.abs(entry.arrays["maps"])}, entry.info)
+        pair, seed = self.pair, self.settings.seed
+
+        def compute() -> Entry:
+            with limited_to(self.settings.memory):
+                return attribute(method, pair, seed)
+
+        key = f"maps/{self.case.pair}/{method.name}"
+        fingerprint = keys.of_maps(pair.fingerprint, key_of(method), seed)
+        return self.store.obtain(key, fingerprint, compute, wait)
+
+    def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
+        """What the protocol observed of the method, from the store if nothing has changed."""
+        if reason := _not_applicable(method, self.pair):
+            return Outcome("not_applicable", reason)
+        pair, protocol, images = self.pair, self.protocol, self.images
+
+        def compute() -> Entry:
+            maps = self.maps(method, wait)
+            base = base_of(method)
+            again = Reattribution(
+                base or method, pair, self.settings.seed, absolute=base is not None
+            )
+            intact, shared = self.intact, self.shared  # before passes are counted
+            with limited_to(self.settings.memory):
+                rows, passes = observe(
+                    protocol, pair, images, maps.arrays["maps"], intact, shared, again
+                )
+            stated = list(map(float, method.passes))
+            counted = {"attribution": stated, "observation": passes}
+            return Entry(rows, {**maps.info, "passes": counted})
+
+        key = f"records/{self.case.pair}-{protocol.observation or self.case.protocol}/{method.name}"
+        fingerprint = keys.of_rows(
+            pair.fingerprint, key_of(method), protocol, images, self.settings.seed
+        )
+        return self.store.obtain(key, fingerprint, compute, wait)
+
+    def observe_all(self, progress: Progress = lambda text: None) -> dict[str, Entry | Outcome]:
+        """What was observed of every method; one that fails fails alone, and the others go on.
+
+        What another process is computing comes last: by then there is little to wait for.
+        """
+        names = self.settings.methods
+        observed: dict[str, Entry | Outcome] = {}
+        for wait in (False, True):
+            for name in (name for name in names if name not in observed):
+                progress(f"{self.case.id} {name}")
+                try:
+                    observed[name] = self.observe(find(name), wait)
+                except BusyError:
+                    continue
+                except MethodError as error:
+                    observed[name] = Outcome("error", str(error))
+                    self.loader.forget(self.pair)
+        return {name: observed[name] for name in names}
+
+    def rows(self) -> dict[str, Rows]:
+        """The rows of every method that is applicable and does not fail; the item tells who is."""
+        observed = self.observe_all()
+        return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
+
+    def settled(self, observed: dict[str, Entry | Outcome]) -> Protocol:
+        """The protocol, after it has seen what all methods did."""
+        rows = [entry.arrays for entry in observed.values() if isinstance(entry, Entry)]
+        return self.protocol.settle(rows)
+
+    def score(self, protocol: Protocol, observed: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
+        """Every method's outcome."""
+        counts = resample(self.images, self.settings.seed, self.case.pair)
+        return {
+            name: entry if isinstance(entry, Outcome) else self._score(protocol, entry, counts)
+            for name, entry in observed.items()
+        }
+
+    def _score(self, protocol: Protocol, entry: Entry, counts: NDArray[np.int64]) -> Outcome:
+        reduction = protocol.reduce(entry.arrays)
+        facts: dict[str, Any] = {
+            "seconds": entry.info["seconds"] / len(self.pair.images),
+            "constant": entry.info["constant"],
+            "undefined": reduction.undefined,
+            "passes": entry.info["passes"],
+        }
+        if not np.isfinite(reduction.score):
+            reason = "the protocol defines no score for these maps"
+            return Outcome("undefined", reason, **facts)
+        replicates = protocol.resample(entry.arrays, counts)
+        low, high = interval(replicates)
+        return Outcome(
+            "ok",
+            score=float(reduction.score),
+            low=low,
+            high=high,
+            curve=reduction.curve,
+            replicates=replicates,
+            **facts,
+        )
+
+
+def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
+    """Score every method of a case."""
+    torch.set_num_threads(evaluation.settings.threads)
+    evaluation.store.open()
+    _warn(evaluation)
+    accuracy = float(evaluation.intact["correct"][: evaluation.images].mean())
+    observed = evaluation.observe_all(progress)
+    protocol = evaluation.settled(observed)
+    return CaseResult(
+        case=evaluation.case.id,
+        higher_is_better=protocol.higher_is_better,
+        images=evaluation.images,
+        accuracy=accuracy,
+        outcomes=evaluation.score(protocol, observed),
+        protocol=_settings(protocol),
+        tuning=dict(evaluation.pair.tuned),
+        problems=evaluation.store.take_problems(),
+    )
+
+
+def find(name: str) -> Method:
+    """The method; one that cannot be imported fails alone like any other."""
+    try:
+        return methods.get(name)
+    except Exception as error:
+        raise MethodError(f"method {name!r} cannot be loaded: {error}") from error
+
+
+def base_of(method: Method) -> Method | None:
+    """The method whose maps this one takes the absolute values of, if there is one."""
+    return find(method.absolute_of) if method.absolute_of else None
+
+
+def key_of(method: Method) -> str:
+    """What tells one version of a method from another."""
+    return keys.of_method(method, base_of(method))
+
+
+def _not_applicable(method: Method, pair: Pair) -> str | None:
+    try:
+        return method.not_applicable(pair.network)
+    except Exception as error:
+        raise MethodError(
+            f"method {method.name!r} on {pair.name}: `not_applicable` raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _warn(evaluation: Evaluation) -> None:
+    """Say so if there are fewer images than the protocol needs."""
+    least = evaluation.protocol.least_images
+    if evaluation.images < least:
+        warnings.warn(
+            f"{evaluation.case.protocol} wants at least {least} images and has "
+            f"{evaluation.images}: single images decide its scores",
+            FewImages,
+            stacklevel=3,
+        )
+
+
+def _settings(protocol: Protocol) -> dict[str, Any]:
+    """The protocol's settings, as JSON can hold them."""
+    fields: dict[str, Any] = asdict(protocol) if is_dataclass(protocol) else {}
+    return {
+        name: value if isinstance(value, PLAIN) else str(value)
+        for name, value in sorted(fields.items())
+    }

@@ -1,0 +1,137 @@
+"""The run that an item is part of: what a check may look at, and what it may compute anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from attrcheck import contracts
+from attrcheck.contracts import Case, Check, Dataset, Protocol, Settings, Tuning, Verdict
+from attrcheck.engine import keys
+from attrcheck.engine.evaluation import Evaluation, Progress, find
+from attrcheck.engine.pairs import Loader, Pair, pair_of
+from attrcheck.engine.resampling import resample
+from attrcheck.engine.results import plain_figures
+from attrcheck.engine.retraining import of_training, trainer
+from attrcheck.protocols import protocol as protocols
+from attrcheck.store.entries import Entry, Store
+from attrcheck.store.fingerprints import digest, of_code
+
+FEW = 10
+"""Images for what cannot be had by looking at stored rows again."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A run in one process: its settings, its store, its loaded pairs and its cases."""
+
+    settings: Settings
+    store: Store
+    loader: Loader
+    cases: tuple[Case, ...] = ()
+    progress: Progress = field(default=lambda text: None)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Lab:
+        """A lab on the store and the device of these settings."""
+        store = Store(settings.store, settings.run, settings.fresh)
+        return cls(settings, store, Loader(settings.device, store))
+
+    def evaluation(self, case: Case) -> Evaluation:
+        """The case as the run evaluates it."""
+        return Evaluation(case, self.settings, self.store, self.loader)
+
+    def few(
+        self,
+        case: Case,
+        protocol: Protocol | None = None,
+        seed: int | None = None,
+        alter: Callable[[contracts.Pair], contracts.Pair] | None = None,
+    ) -> Evaluation:
+        """The case on its first few images, with another protocol, seed or an altered pair."""
+        own = self.evaluation(case)
+        most = min(own.images, FEW)
+        settings, chosen = self.settings, protocol or own.protocol
+        capped = "most_images" in getattr(chosen, "__dataclass_fields__", {})
+        if seed is not None or alter is not None or not capped:
+            # Maps of its own are made for no other images.
+            settings = replace(settings, images=most, seed=settings.seed if seed is None else seed)
+        if capped:
+            chosen = replace(chosen, most_images=most)  # type: ignore[type-var]
+        settings = replace(settings, images_given=False)
+        altered = cast("Callable[[Pair], Pair] | None", alter)
+        return Evaluation(case, settings, self.store, self.loader, chosen, altered)
+
+    def pair(
+        self, dataset: str, model: str, images: int | None, tuning: Tuning | None = None
+    ) -> Pair:
+        """A dataset x model with its first images, or all; fine-tuned if that is asked for."""
+        return self.loader.pair(dataset, model, images, tuning)
+
+    def pair_of(self, network: nn.Module, data: Dataset) -> Pair:
+        """A pair of a network that is not registered."""
+        return pair_of(network, data, "unregistered", self.settings.device)
+
+    def training(self, pair: contracts.Pair, count: int) -> Pair:
+        """The pair with the first images of the training split in place of the held-out ones."""
+        return of_training(cast(Pair, pair), count)
+
+    def trainer(self, pair: contracts.Pair) -> Callable[[Tensor, int], nn.Module]:
+        """Trains the pair's architecture anew: on images in place of its own, for some epochs."""
+        return trainer(cast(Pair, pair), self.settings.seed)
+
+    def maps(self, pair: contracts.Pair, method: str) -> NDArray[np.float32]:
+        """The maps of a registered method, from the store if they are there."""
+        settings = replace(self.settings, images=len(pair.images))
+        case = Case(pair.dataset.name, pair.model, "morf")
+        maps = Evaluation(case, settings, self.store, self.loader).maps(find(method))
+        return cast("NDArray[np.float32]", maps.arrays["maps"])
+
+    def keep(
+        self,
+        name: str,
+        pair: contracts.Pair,
+        compute: Callable[[], dict[str, NDArray[np.generic]]],
+        code: Callable[..., Any],
+    ) -> dict[str, NDArray[np.generic]]:
+        """Arrays that a check computes for a pair, from the store if `code` has not changed."""
+        key = digest(cast(Pair, pair).fingerprint, of_code(code), self.settings.seed)
+        entry = self.store.obtain(f"maps/{pair.name}/{name}", key, lambda: Entry(compute()))
+        return entry.arrays
+
+    def verdict(self, check: Check, protocol: str = "") -> Verdict:
+        """The verdict on a protocol, or on nothing in particular, from the store if it can be.
+
+        What a user's own check depends on is not known here, so it is run every time.
+        """
+        arguments = (protocol,) if protocol else ()
+        if not check.run.__module__.startswith("attrcheck."):
+            return check.run(self, *arguments)
+        settings = self.settings
+        subject = protocols.get(protocol).make(settings.profile) if protocol else None
+        code = (keys.of_observer(subject), keys.of_settings(subject)) if subject else ""
+        device = torch.device(settings.device).type
+        key = keys.of_verdict(code, settings.profile, settings.seed, device)
+        name = f"checks/{check.name}/{protocol or 'suite'}"
+        return self.stored_verdict(name, key, lambda: check.run(self, *arguments))
+
+    def stored_verdict(self, name: str, key: str, look: Callable[[], Verdict]) -> Verdict:
+        """A verdict from the store, else found and kept."""
+
+        def compute() -> Entry:
+            verdict = look()
+            passed = None if verdict.passed is None else bool(verdict.passed)
+            figures = plain_figures(verdict.figures)
+            return Entry({}, {"passed": passed, "figures": figures, "reason": verdict.reason})
+
+        return Verdict(**self.store.obtain(name, key, compute).info)
+
+    def resamples(self, pair: contracts.Pair) -> NDArray[np.int64]:
+        """How often each image is drawn in each bootstrap sample, [samples, images]."""
+        return resample(len(pair.images), self.settings.seed, pair.name)

@@ -1,0 +1,24 @@
+"""What the profiles of a run mean, and what a machine has to offer it."""
+
+from __future__ import annotations
+
+import os
+
+from attrcheck.contracts import Method
+
+PROFILES: dict[str, int | None] = {"smoke": 8, "default": 100, "full": None}
+"""Images of a case by profile; None takes all."""
+AFFORDABLE = 40
+"""Forward passes per image that a method may cost to run unasked, but in the profile full."""
+
+
+def affords(method: Method) -> bool:
+    """Whether a method runs unasked in any profile but full."""
+    return method.cost <= AFFORDABLE if method.default is None else method.default
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

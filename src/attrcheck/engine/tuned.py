@@ -1,0 +1,49 @@
+"""Fine-tuned models: those that ship with the package, those of the store, else made at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from attrcheck.contracts import Dataset, Tuning
+from attrcheck.engine import keys
+from attrcheck.models import ModelSpec
+from attrcheck.store.entries import Entry, Store
+from attrcheck.training.finetuning import finetune
+from attrcheck.training.weights import load_weights, read_about, weights_path
+
+SEED = 0
+"""Of the fine-tuning, whatever the seed of the run: a model is what it is."""
+
+
+def tuned(
+    network: nn.Module, data: Dataset, spec: ModelSpec, tuning: Tuning, store: Store | None
+) -> tuple[nn.Module, Mapping[str, Any]]:
+    """The network after fine-tuning, in eval mode, and what is known of it.
+
+    `data` is the whole dataset, so that the figures do not depend on how much of it is evaluated.
+    What does not ship with the package is made once, by one worker, and kept in the store.
+    """
+    if spec.embedded and weights_path(data.name, spec.name, tuning.key).exists():
+        about = read_about(data.name, spec.name, tuning.key)
+        if about["base"] == read_about(data.name, spec.name)["sha256"]:  # else trained anew since
+            load_weights(network, data.name, spec.name, tuning.key)
+            return network, about
+
+    def compute() -> Entry:
+        after, facts = finetune(network, data, tuning, seed=SEED)
+        arrays = {name: value.cpu().numpy() for name, value in after.state_dict().items()}
+        return Entry(arrays, facts)
+
+    if store is None:
+        entry = compute()
+    else:
+        store.open()
+        key = keys.of_tuned(network, data, spec.build, tuning)
+        entry = store.obtain(f"tuned/{data.name}-{spec.name}/{tuning.key}", key, compute)
+    weights = {name: torch.from_numpy(array.copy()) for name, array in entry.arrays.items()}
+    network.load_state_dict(weights)
+    return network.eval(), entry.info

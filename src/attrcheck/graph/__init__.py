@@ -1,0 +1,1 @@
+"""Networks taken apart: traced, rewritten, and a fast copy that only predicts."""

@@ -1,0 +1,1 @@
+"""What holds for every protocol, and small worlds to try it in."""

@@ -1,0 +1,203 @@
+"""The options of a run: one table for the command line, the ini twins and the help."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from attrcheck.checks import check
+from attrcheck.datasets import dataset
+from attrcheck.engine.settings import PROFILES, affords
+from attrcheck.errors import AttrcheckError
+from attrcheck.methods import method
+from attrcheck.models import model
+from attrcheck.protocols import protocol
+from attrcheck.registry import Registry, asks
+
+if TYPE_CHECKING:
+    from attrcheck.contracts import Check
+    from attrcheck.gate import Rule
+
+KINDS: dict[str, Registry[Any]] = {
+    "datasets": dataset,
+    "models": model,
+    "protocols": protocol,
+    "methods": method,
+    "checks": check,
+}
+SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
+DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: `--attr-NAME` on the command line, `attr_NAME` in the ini file."""
+
+    name: str
+    help: str
+    default: Any = None
+    kind: Literal["string", "int", "bool", "linelist"] = "string"
+    metavar: str | None = None
+
+    @property
+    def flag(self) -> str:
+        """How the command line spells it."""
+        return f"--attr-{self.name.replace('_', '-')}"
+
+    @property
+    def ini(self) -> str:
+        """How the ini file, and `config.option`, spell it."""
+        return f"attr_{self.name}"
+
+
+GLOBS = "comma-separated globs, !glob excludes"
+OPTIONS = [
+    *(Option(kind, f"{kind} to run: {GLOBS}", "", metavar="GLOBS") for kind in KINDS),
+    Option("profile", f"size of the run: {', '.join(PROFILES)}", "default", metavar="NAME"),
+    Option("images", "images a case, instead of the profile's number", kind="int", metavar="N"),
+    Option("seed", "seed of everything random", 0, "int", metavar="S"),
+    Option("threads", "torch threads a process (default: cores / workers)", None, "int", "T"),
+    Option(
+        "device",
+        "auto, cpu, cuda, cuda:K or mps; auto spreads workers over the GPUs of CUDA",
+        "auto",
+        metavar="NAME",
+    ),
+    Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
+    Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
+    Option("fresh", "compute everything anew", False, "bool"),
+    Option("report", "print the leaderboard, write report.json and report.md", False, "bool"),
+    Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
+    Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),
+]
+
+
+def add(parser: pytest.Parser) -> None:
+    """Declare every option, and its ini twin."""
+    group = parser.getgroup("attrcheck", "attrcheck: image attribution methods on trial")
+    for option in OPTIONS:
+        if option.kind == "bool":
+            group.addoption(option.flag, action="store_true", default=None, help=option.help)
+        elif option.kind == "linelist":
+            group.addoption(
+                option.flag, action="append", metavar="RULE", help=f"{option.help} (repeatable)"
+            )
+        else:
+            convert = int if option.kind == "int" else str
+            group.addoption(option.flag, type=convert, metavar=option.metavar, help=option.help)
+        parser.addini(option.ini, option.help, option.kind, default=option.default)
+
+
+def value(config: pytest.Config, name: str) -> Any:
+    """What the command line says, else the ini file, else the default."""
+    given = config.getoption(f"attr_{name}")
+    return config.getini(f"attr_{name}") if given is None else given
+
+
+def used(config: pytest.Config) -> bool:
+    """Whether the command line or the ini file mentions attrcheck, as far as can be told early."""
+    given = vars(config.known_args_namespace)
+    return any(
+        given.get(option.ini) is not None or config.getini(option.ini) != option.default
+        for option in OPTIONS
+    )
+
+
+def folder(config: pytest.Config, name: str) -> Path:
+    """A folder option: from the command line relative to where pytest runs, else to the root."""
+    given = config.getoption(f"attr_{name}")
+    base = config.rootpath if given is None else config.invocation_params.dir
+    return Path(base, value(config, name))
+
+
+def number(config: pytest.Config, name: str, least: int) -> int | None:
+    """A whole number, or None where none is given."""
+    given: int | None = value(config, name)
+    if given is not None and given < least:
+        raise pytest.UsageError(f"--attr-{name} must be at least {least}, not {given}")
+    return given
+
+
+def memory(config: pytest.Config) -> int | None:
+    """A size in bytes, or None where none is given."""
+    text = value(config, "memory")
+    if text is None:
+        return None
+    if not (size := SIZE.fullmatch(text)):
+        raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
+    return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
+
+
+def methods(config: pytest.Config) -> list[str]:
+    """The methods selected; where none is asked for, those that the profile affords."""
+    given = value(config, "methods")
+    chosen = method.select(given)
+    return (
+        chosen if asks(given) else [n for n in affordable(value(config, "profile")) if n in chosen]
+    )
+
+
+def checks(config: pytest.Config) -> list[Check]:
+    """The checks selected; where none is asked for, those that the profile affords."""
+    given, full = value(config, "checks"), value(config, "profile") == "full"
+    found = [check.get(name) for name in check.select(given)]
+    return [each for each in found if asks(given) or full or each.default]
+
+
+def affordable(profile: str) -> list[str]:
+    """The methods that a profile runs unasked."""
+
+    def fits(name: str) -> bool:
+        try:
+            return affords(method.get(name))
+        except Exception:  # one that cannot be imported takes part, and fails alone, by name
+            return True
+
+    return [name for name in method if profile == "full" or fits(name)]
+
+
+def images(config: pytest.Config) -> int | None:
+    """Images a case: the number given, else the profile's."""
+    profile = value(config, "profile")
+    if profile not in PROFILES:
+        raise pytest.UsageError(f"--attr-profile takes {', '.join(PROFILES)}, not {profile}")
+    given = number(config, "images", 1)
+    return PROFILES[profile] if given is None else given
+
+
+def rules(config: pytest.Config) -> list[Rule]:
+    """The gates of the run."""
+    from attrcheck import gate
+
+    try:
+        return [gate.parse(text) for text in value(config, "gate")]
+    except gate.GateSyntaxError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def check_all(config: pytest.Config) -> None:
+    """A usage error for anything wrong on the command line, before any work is done.
+
+    Names in the ini file wait until an attrcheck item is collected: the conftest that registers
+    them may not be part of this run.
+    """
+    images(config)
+    number(config, "seed", 0)
+    number(config, "threads", 1)
+    memory(config)
+    if value(config, "gate"):
+        rules(config)
+    if not DEVICE.fullmatch(value(config, "device")):
+        raise pytest.UsageError(
+            f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {value(config, 'device')}"
+        )
+    for kind, registry in KINDS.items():
+        if given := config.getoption(f"attr_{kind}"):
+            try:
+                registry.select(given)
+            except AttrcheckError as error:
+                raise pytest.UsageError(f"--attr-{kind}: {error}") from error

@@ -1,0 +1,28 @@
+"""What a classifier makes of images: the rows that most protocols are built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attrcheck.contracts import Rows
+
+
+def responses(model: nn.Module, images: Tensor, labels: Tensor) -> Rows:
+    """Whether the model is right, and its probability and logit at the label, for each image."""
+    with torch.inference_mode():
+        logits = model(images)
+        at_label = labels[:, None]
+        return {
+            "correct": (logits.argmax(1) == labels).cpu().numpy(),
+            "probability": logits.softmax(1).gather(1, at_label)[:, 0].cpu().numpy(),
+            "logit": logits.gather(1, at_label)[:, 0].cpu().numpy(),
+        }
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of one batch after another."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

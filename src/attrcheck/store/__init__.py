@@ -1,0 +1,1 @@
+"""Records on disk, and the keys that find them again."""

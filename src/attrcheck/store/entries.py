@@ -1,0 +1,190 @@
+"""The store: a folder of small files, written atomically, that any number of workers may share.
+
+    records/<dataset>-<model>-<observation>/<method>: rows of one method
+    maps/<dataset>-<model>/<method>: its maps, for all protocols
+    shared/<dataset>-<model>/<key>: rows that need no map
+    tuned/<dataset>-<model>/<key>: weights of a fine-tuned model
+    checks/<check>/<method, protocol or suite>: the verdict, without rows
+    locks/, aside/: who is computing what; files that could not be read
+
+Names go on with -<fingerprint>.safetensors.
+
+The fingerprint covers all that an entry depends on: when something changed, nothing is found
+under the new fingerprint, and the entry is computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from attrcheck.errors import AttrcheckError
+from attrcheck.store.fingerprints import digest
+
+SCHEMA = 1
+
+
+class StoreError(AttrcheckError):
+    """The store cannot be used at all; the message names the folder and what to do."""
+
+
+class BusyError(Exception):
+    """Another process is computing the entry; raised only where that is not waited for."""
+
+
+class StoreWarning(UserWarning):
+    """A file of the store was unreadable and was set aside."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file: named arrays, and a few facts about them that fit into JSON."""
+
+    arrays: dict[str, NDArray[np.generic]]
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Store:
+    """Entries by key. With `fresh`, only what this very run wrote is taken from disk."""
+
+    folder: Path
+    run: str = ""
+    fresh: bool = False
+    problems: list[str] = field(default_factory=list)
+    """Writes that failed; what they should have kept lives on in memory."""
+
+    def open(self) -> None:
+        """Make the folder and prove that it can be written to."""
+        probe = self.folder / f".probe-{os.getpid()}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise StoreError(
+                f"the store {self.folder} cannot be written to ({error.strerror}); "
+                "choose another folder with --attr-store"
+            ) from error
+
+    def take_problems(self) -> list[str]:
+        """The writes that failed since this was last asked."""
+        problems, self.problems = self.problems, []
+        return problems
+
+    def obtain(
+        self, key: str, fingerprint: str, compute: Callable[[], Entry], wait: bool = True
+    ) -> Entry:
+        """The entry under this key, read from disk or computed and written, by one worker only.
+
+        Where another process is computing it, wait for that, or else raise BusyError.
+        """
+        # A colon, as in captum:Lime, is not allowed in file names everywhere.
+        path = self.folder / f"{key.replace(':', '+')}-{fingerprint}.safetensors"
+        if (entry := self._read(path, key, fingerprint)) is not None:
+            return entry
+        with self._lock(path, wait):
+            if (entry := self._read(path, key, fingerprint)) is not None:
+                return entry
+            entry = compute()
+            self._write(path, key, fingerprint, entry)
+            return entry
+
+    @contextmanager
+    def _lock(self, path: Path, wait: bool) -> Iterator[None]:
+        """Hold the file's lock; the system frees it if the holder dies."""
+        lock = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            place = self._flat("locks", path)
+            place.parent.mkdir(exist_ok=True)
+            lock = FileLock(place.with_suffix(".lock"))
+            lock.acquire(blocking=wait)
+        except Timeout as error:
+            raise BusyError from error
+        except OSError as error:
+            self._complain(path, error)
+            lock = None
+        try:
+            yield
+        finally:
+            if lock is not None:
+                lock.release()
+
+    def _read(self, path: Path, key: str, fingerprint: str) -> Entry | None:
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, framework="np") as file:
+                head = dict(json.loads((file.metadata() or {}).get("attrcheck", "{}")))
+                arrays = {name: file.get_tensor(name) for name in sorted(file.keys())}
+        except (SafetensorError, OSError, ValueError, TypeError) as error:
+            self._set_aside(path, f"unreadable: {error}")
+            return None
+        expected = {"schema": SCHEMA, "key": key, "fingerprint": fingerprint}
+        if {name: head.get(name) for name in expected} != expected:
+            self._set_aside(path, "not an entry of this name")
+            return None
+        if head.get("digest") != _digest(arrays, head.get("info")):
+            self._set_aside(path, "damaged: its contents do not match its digest")
+            return None
+        if self.fresh and head.get("run") != self.run:
+            return None
+        return Entry(arrays, head["info"])
+
+    def _write(self, path: Path, key: str, fingerprint: str, entry: Entry) -> None:
+        head = {
+            "schema": SCHEMA,
+            "key": key,
+            "fingerprint": fingerprint,
+            "run": self.run,
+            "digest": _digest(entry.arrays, entry.info),
+            "info": entry.info,
+        }
+        # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
+        arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            temporary.write_bytes(save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
+            temporary.replace(path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            self._complain(path, error)
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        aside = self._flat("aside", path)
+        # Another worker may have been faster; then there is nothing left to move.
+        with suppress(OSError):
+            aside.parent.mkdir(exist_ok=True)
+            path.replace(aside)
+        warnings.warn(
+            StoreWarning(f"{path}: {why}; moved to {aside} and computed again"), stacklevel=4
+        )
+
+    def _flat(self, corner: str, path: Path) -> Path:
+        """Where a corner of the store keeps what belongs to an entry."""
+        return self.folder / corner / path.relative_to(self.folder).as_posix().replace("/", "~")
+
+    def _complain(self, path: Path, error: OSError) -> None:
+        self.problems.append(
+            f"{path} could not be written ({error.strerror}); its result is in this report, but "
+            "the next run computes it again: make room, or choose another --attr-store"
+        )
+
+
+def _digest(arrays: dict[str, NDArray[np.generic]], info: Any) -> str:
+    """Of all arrays, bit by bit, and of the facts about them, as JSON gives them back."""
+    return digest(json.dumps(info, sort_keys=True), *sorted(arrays.items()))

@@ -1,0 +1,1 @@
+"""What several rooms do with tensors: batches, draws, cells, blurs."""

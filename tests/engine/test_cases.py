@@ -1,0 +1,99 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import attrcheck
+from attrcheck.contracts import Case
+from attrcheck.engine.cases import is_case, table
+from attrcheck.registry import NAME, RegistryError
+
+NAMES = st.from_regex(NAME, fullmatch=True)
+
+
+@given(NAMES, NAMES, NAMES)
+def test_an_id_names_its_case(dataset, model, protocol):
+    case = Case(dataset, model, protocol)
+    assert Case.of(case.id) == case
+    assert case.id == f"{case.pair}-{protocol}"
+
+
+@pytest.fixture
+def world(tiny):
+    """Beside `tiny` and `linear`: a second dataset, and a model that knows that one only."""
+    attrcheck.dataset("tiny_two")(lambda: tiny.dataset("tiny_two"))
+    attrcheck.model("only_two", datasets="tiny_two")(tiny.network)
+    return tiny
+
+
+def ids(*chosen):
+    return [case.id for case in table(*chosen)]
+
+
+def test_cases_of_a_pair_stand_side_by_side_in_a_fixed_order(world):
+    assert ids("tiny*", "linear,only_two", "morf,lerf") == [
+        "tiny-linear-lerf",
+        "tiny-linear-morf",
+        "tiny_two-linear-lerf",
+        "tiny_two-linear-morf",
+        "tiny_two-only_two-lerf",
+        "tiny_two-only_two-morf",
+    ]
+
+
+def test_a_model_meets_only_the_datasets_that_it_knows(world):
+    assert ids("tiny*", "only_two", "morf") == ["tiny_two-only_two-morf"]
+
+
+@pytest.mark.parametrize("known", ["tiny,tiny_two", "tiny, tiny_two", "tiny*", "*,!digits"])
+def test_a_model_may_list_the_datasets_that_it_knows(world, known):
+    attrcheck.model("choosy", datasets=known)(world.network)
+    assert ids("tiny*", "choosy", "morf") == ["tiny-choosy-morf", "tiny_two-choosy-morf"]
+
+
+def test_an_embedded_model_knows_the_datasets_that_it_has_weights_for(world, monkeypatch, tmp_path):
+    monkeypatch.setattr("attrcheck.models.WEIGHTS", tmp_path)
+    (tmp_path / "tiny_two-shipped").mkdir()
+    attrcheck.model("shipped", embedded=True)(world.network)
+    assert ids("tiny*", "shipped", "morf") == ["tiny_two-shipped-morf"]
+
+
+def test_a_selection_without_a_case_is_an_error(world):
+    with pytest.raises(RegistryError, match="none of the models selected knows any"):
+        table("tiny", "only_two")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kind"),
+    [(("tinny",), "dataset"), (("", "linnear"), "model"), (("", "", "moorf"), "protocol")],
+)
+def test_an_unknown_name_is_an_error(world, chosen, kind):
+    with pytest.raises(RegistryError, match=f"no {kind} is called"):
+        table(*chosen)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("tiny-linear-morf", True),
+        ("tiny-linear-nothing", False),
+        ("linear-tiny-morf", False),
+        ("tiny-linear", False),
+        ("tiny-linear-morf-morf", False),
+        ("", False),
+        ("--", False),
+    ],
+)
+def test_an_id_is_known_by_its_names(world, text, answer):
+    assert is_case(text) is answer
+
+
+def test_smoke_takes_one_embedded_model_a_dataset_in_turn_and_all_of_a_users(tiny):
+    attrcheck.model("mine", datasets="digits")(tiny.network)
+    chosen = table(dataset="digits,shapes", protocol="morf", profile="smoke")
+    assert {case.pair for case in chosen} == {"digits-resnet", "digits-mine", "shapes-vit"}
+    without = table(dataset="digits,shapes", model="!vit,!mine", protocol="morf", profile="smoke")
+    assert {case.pair for case in without} == {"digits-resnet", "shapes-resnet"}
+    neither = table(dataset="shapes", model="!vit,!resnet", protocol="morf", profile="smoke")
+    assert len({case.pair for case in neither}) == 1
+    asked = table(dataset="digits", model="vgg", protocol="morf", profile="smoke")
+    assert [case.pair for case in asked] == ["digits-vgg"]

@@ -1,0 +1,160 @@
+"""What a check is run on, and what becomes of what it finds."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+import attrcheck
+from attrcheck.contracts import Case, Check, Protocol, Verdict
+from attrcheck.engine import checking
+from attrcheck.engine.checking import Subject, run_check, subjects
+from attrcheck.engine.lab import Lab
+from attrcheck.store.entries import Store
+
+CASES = [
+    Case(dataset, model, protocol)
+    for dataset in ("digits", "shapes")
+    for model in ("resnet", "vgg")
+    for protocol in ("morf", "sds")
+]
+
+
+def names(over, profile="default", **settings):
+    check = Check("asked", lambda *given: Verdict(True), over=over, **settings)
+    return [each.name for each in subjects(check, CASES, ["gradient", "random"], profile)]
+
+
+def test_a_check_runs_on_all_that_it_ranges_over():
+    assert names("methods") == ["gradient", "random"]
+    assert names("cases") == [case.id for case in CASES]
+    assert names("protocols") == ["morf", "sds"]
+    assert names("models") == ["digits-resnet", "digits-vgg", "shapes-resnet", "shapes-vgg"]
+    assert names("suite") == ["suite"]
+
+
+def test_pairs_of_cases_differ_in_one_name():
+    found = names("case_pairs")
+    # Each of eight cases has three such neighbours.
+    assert len(found) == len(set(found)) == 12
+    assert "digits-resnet-morf-digits-resnet-sds" in found
+
+
+def test_protocols_that_do_not_fit_are_not_asked():
+    def cuts(protocol):
+        return hasattr(protocol, "grid")
+
+    assert names("protocols", fits=cuts) == ["sds"]
+    assert {name.rpartition("-")[2] for name in names("cases", fits=cuts)} == {"sds"}
+
+
+def test_a_sample_of_models_stands_for_all_but_in_full():
+    assert len(names("cases", sampled=True)) == 4
+    assert len(names("cases", "full", sampled=True)) == 8
+
+
+@pytest.mark.parametrize("over", ["cases", "case_pairs", "protocols", "models", "suite"])
+def test_smoke_runs_one_of_each_kind(over):
+    assert names(over, "smoke") == names(over)[:1]
+
+
+def test_smoke_runs_all_methods():
+    assert names("methods", "smoke") == ["gradient", "random"]
+
+
+@pytest.fixture
+def lab(tiny):
+    """A lab of the tiny world."""
+    settings = tiny.settings()
+    return Lab(settings, Store(settings.store), (Case("tiny", "linear", "morf"),))
+
+
+def test_a_users_own_check_of_the_suite_is_run_every_time(lab):
+    answers = iter([1.0, 2.0])
+    attrcheck.check("mine", over="suite")(lambda lab: Verdict(True, {"answer": next(answers)}))
+    found = [run_check("mine", Subject("suite"), lab)["figures"] for _ in range(2)]
+    assert found == [{"answer": 1.0}, {"answer": 2.0}]
+
+
+def test_a_built_in_one_is_kept_with_figures_that_are_no_numbers(lab):
+    calls = []
+
+    def look(lab):
+        calls.append(lab)
+        return Verdict(None, {"score": float("nan"), "size": torch.tensor(2.0)}, "no score")
+
+    look.__module__ = "attrcheck.checks.look"
+    attrcheck.check("look", over="suite")(look)
+    for _ in range(2):
+        found = run_check("look", Subject("suite"), lab)
+        assert (found["status"], found["figures"]) == (
+            "not_applicable",
+            {"score": None, "size": 2.0},
+        )
+    assert len(calls) == 1
+
+
+@dataclass(frozen=True)
+class Sparse(Protocol):
+    """A judge that claims nothing about the model."""
+
+    higher_is_better = True
+
+    def observe(self, model, batch, maps, shared):
+        raise NotImplementedError
+
+    def reduce(self, rows):
+        raise NotImplementedError
+
+
+def test_a_protocol_may_declare_the_checks_that_it_fails(lab):
+    attrcheck.check("faithful", over="protocols")(lambda lab, name: Verdict(False, {}, "is not"))
+    attrcheck.protocol("sparse", known_failures={"faithful": "claims nothing"})(Sparse)
+    attrcheck.protocol("sure")(Sparse)
+    sparse, sure = (
+        run_check("faithful", Subject(name, (name,), name), lab) for name in ("sparse", "sure")
+    )
+    assert sparse["status"] == "known_failure"
+    assert sparse["reason"] == "claims nothing (is not)"
+    assert sure["status"] == "failed"
+
+
+@pytest.mark.parametrize(("declared_on", "status"), [("tiny-linear", "failed"), ("", "passed")])
+def test_a_known_failure_must_happen_only_where_it_was_seen(
+    lab, tiny, monkeypatch, declared_on, status
+):
+    monkeypatch.setattr(checking, "DECLARED_ON", declared_on)
+    attrcheck.check("fine")(lambda method, pair: Verdict(True))
+    tiny.add("better", lambda *given: None, known_failures={"fine": "elsewhere it is not"})
+    assert run_check("fine", Subject("better", ("better",)), lab)["status"] == status
+
+
+def test_what_a_method_is_known_to_fail_can_be_declared_after_the_fact(lab, tiny):
+    calls = []
+
+    def never(method, pair):
+        calls.append(method)
+        return Verdict(False, {}, "never")
+
+    def empty(model, images, targets):
+        raise NotImplementedError
+
+    attrcheck.check("never")(never)
+    tiny.add("late", empty)
+    assert run_check("never", Subject("late", ("late",)), lab)["status"] == "failed"
+    del attrcheck.method._entries["late"]
+    attrcheck.method("late", known_failures={"never": "as it must"})(empty)
+    assert run_check("never", Subject("late", ("late",)), lab)["status"] == "known_failure"
+    assert len(calls) == 1
+
+
+def test_a_check_leaves_the_model_as_it_was_to_the_next(lab, tiny):
+    def spoils(method, pair):
+        next(pair.network.parameters()).data.mul_(2)
+        return Verdict(True)
+
+    attrcheck.check("spoils")(spoils)
+    before = [weight.clone() for weight in tiny.pair.network.parameters()]
+    run_check("spoils", Subject("slope", ("slope",)), lab)
+    after = list(tiny.pair.network.parameters())
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))

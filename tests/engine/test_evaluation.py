@@ -1,0 +1,461 @@
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from attrcheck.engine.running import run_case
+
+import attrcheck
+from attrcheck.contracts import Case, Protocol, Reduction
+from attrcheck.engine.evaluation import Evaluation
+from attrcheck.engine.resampling import RESAMPLES
+from attrcheck.methods import method as methods
+from attrcheck.protocols._ablation import Ablation
+from attrcheck.store.entries import BusyError, Store, StoreError
+
+
+def statuses(result):
+    return {name: outcome.status for name, outcome in result.outcomes.items()}
+
+
+def scores(result):
+    return {name: outcome.score for name, outcome in result.outcomes.items()}
+
+
+def same(one, other):
+    """Whether two results are the same, the time they took aside."""
+
+    def plain(result):
+        found = result.plain()
+        for outcome in found["outcomes"].values():
+            outcome.pop("seconds")
+        return found
+
+    return plain(one) == plain(other)
+
+
+def counting(function):
+    """A method and the sizes of the batches that it was called with."""
+    calls = []
+
+    def counted(model, images, targets):
+        calls.append(len(images))
+        return function(model, images, targets)
+
+    return counted, calls
+
+
+def uneven(model, images, targets):
+    return images.sum(1)
+
+
+def test_a_case_judges_every_method(tiny):
+    result = tiny.run()
+    assert result.case == "tiny-linear-morf"
+    assert result.higher_is_better is False
+    assert result.images == 8
+    assert list(result.outcomes) == ["brightness", "slope"]
+    for outcome in result.outcomes.values():
+        assert outcome.status == "ok"
+        assert 0 <= outcome.low <= outcome.score <= outcome.high <= 1
+        assert outcome.replicates.shape == (RESAMPLES,)
+        assert outcome.curve[1][0] == result.accuracy
+        assert outcome.seconds > 0
+        assert outcome.constant == 0
+    assert result.problems == []
+
+
+def test_accuracy_is_that_of_the_model_on_the_images(tiny):
+    pair = tiny.pair
+    right = pair.network(pair.images).argmax(1) == pair.labels
+    assert tiny.run().accuracy == right.double().mean().item()
+
+
+def test_the_better_method_has_the_better_score(tiny):
+    """For a linear model slope times input is the exact share of each pixel."""
+    found = scores(tiny.run("tiny-linear-morf"))
+    assert found["slope"] <= found["brightness"]
+    found = scores(tiny.run("tiny-linear-lerf"))
+    assert found["slope"] >= found["brightness"]
+
+
+def test_progress_names_case_and_method(tiny):
+    said = []
+    run_case(Case.of("tiny-linear-morf"), tiny.settings(), Store(tiny.folder), said.append)
+    assert said == ["tiny-linear-morf brightness", "tiny-linear-morf slope"]
+
+
+def test_the_same_settings_give_the_same_result_to_the_bit(tiny, tmp_path):
+    first = tiny.run()
+    tiny.restart()
+    assert same(tiny.run(store=tmp_path / "another"), first)
+
+
+def test_a_second_run_makes_no_pass_of_the_model(tiny, passes):
+    first = tiny.run()
+    assert passes
+    passes.clear()
+    second = tiny.run()
+    assert passes == []
+    assert second.plain() == first.plain()
+
+
+def test_a_second_process_does_not_run_the_model_at_all(tiny, passes):
+    first = tiny.run()
+    tiny.restart()
+    passes.clear()
+    assert tiny.run().plain() == first.plain()
+    assert passes == []
+
+
+def test_a_new_method_costs_only_its_own_passes(tiny, passes):
+    first = tiny.run()
+    both = list(passes)
+    passes.clear()
+    function, calls = counting(uneven)
+    tiny.add("new", function)
+    second = tiny.run()
+    assert calls == [8]
+    # `uneven` makes no pass: what is left are the steps between the two that all methods share.
+    assert passes == [8] * 9
+    assert len(both) > 2 * len(passes)
+    assert same(first, tiny.run(methods=("brightness", "slope")))
+    assert second.outcomes["slope"].score == first.outcomes["slope"].score
+
+
+def test_who_else_takes_part_does_not_matter(tiny, tmp_path):
+    alone = tiny.run(methods=("slope",), store=tmp_path / "alone")
+    together = tiny.run(methods=("slope", "brightness"), store=tmp_path / "together")
+    assert scores(alone)["slope"] == scores(together)["slope"]
+    np.testing.assert_array_equal(
+        alone.outcomes["slope"].replicates, together.outcomes["slope"].replicates
+    )
+
+
+def test_protocols_share_maps_and_what_needs_no_map(tiny, passes):
+    function, calls = counting(uneven)
+    tiny.add("counted", function)
+    tiny.run("tiny-linear-morf", methods=("counted",))
+    passes.clear()
+    tiny.run("tiny-linear-lerf", methods=("counted",))
+    assert calls == [8]
+    assert passes == [8] * 9
+
+
+def test_fresh_computes_anew_but_only_once_a_run(tiny):
+    function, calls = counting(uneven)
+    tiny.add("counted", function)
+    tiny.run()
+    first = tiny.run("tiny-linear-morf", fresh=True, run="next")
+    assert len(calls) == 2
+    assert same(tiny.run("tiny-linear-morf"), first)
+    tiny.run("tiny-linear-lerf", fresh=True, run="next")
+    assert len(calls) == 2
+    tiny.run(fresh=True, run="one after")
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"images": 7}])
+def test_another_seed_or_number_of_images_is_another_record(tiny, change):
+    function, calls = counting(uneven)
+    tiny.add("counted", function)
+    tiny.run()
+    tiny.run(**change)
+    assert len(calls) == 2
+    tiny.run()
+    assert len(calls) == 2
+
+
+def explode(model, images, targets):
+    raise ValueError("no slope here")
+
+
+def test_what_another_process_is_at_work_on_comes_last(tiny, monkeypatch):
+    observe, asked = Evaluation.observe, []
+
+    def busy(evaluation, method):
+        asked.append(method.name)
+        if method.name == "brightness" and not evaluation.store.patient:
+            raise BusyError
+        return observe(evaluation, method)
+
+    monkeypatch.setattr(Evaluation, "observe", busy)
+    assert list(tiny.run().outcomes) == ["brightness", "slope"]
+    assert asked == ["brightness", "slope", "brightness"]
+
+
+def test_a_method_that_raises_fails_alone(tiny, tmp_path):
+    expected = tiny.run(store=tmp_path / "good")
+    tiny.methods = ("brightness", "explode", "slope")
+    attrcheck.method("explode")(explode)
+    result = tiny.run()
+    assert statuses(result) == {"brightness": "ok", "explode": "error", "slope": "ok"}
+    failed = result.outcomes["explode"]
+    assert "method 'explode' on tiny-linear raised ValueError" in failed.reason
+    assert "no slope here" in failed.reason
+    assert failed.score is None
+    assert len(failed.replicates) == 0
+    result.outcomes.pop("explode")
+    assert same(result, expected)
+
+
+def test_a_failure_is_not_kept(tiny):
+    broken = [True]
+
+    def sometimes(model, images, targets):
+        if broken:
+            raise ValueError
+        return images.sum(1)
+
+    tiny.add("sometimes", sometimes)
+    assert statuses(tiny.run())["sometimes"] == "error"
+    assert statuses(tiny.run())["sometimes"] == "error"
+    broken.clear()
+    assert statuses(tiny.run())["sometimes"] == "ok"
+
+
+def spoil_weights(model, images, targets):
+    for parameter in model.parameters():
+        parameter.data.mul_(-1)
+    return images.sum(1)
+
+
+def spoil_mode(model, images, targets):
+    model.train()
+    return images.sum(1)
+
+
+def spoil_hooks(model, images, targets):
+    model.register_forward_hook(lambda module, inputs, output: -output)
+    return images.sum(1)
+
+
+def spoil_precision(model, images, targets):
+    model.double()
+    return images.sum(1)
+
+
+def spoil_and_raise(model, images, targets):
+    spoil_weights(model, images, targets)
+    raise ValueError
+
+
+@pytest.mark.parametrize(
+    "spoil", [spoil_weights, spoil_mode, spoil_hooks, spoil_precision, spoil_and_raise]
+)
+def test_a_method_that_spoils_the_model_spoils_it_for_nobody_else(tiny, tmp_path, spoil):
+    expected = tiny.run(store=tmp_path / "good")
+    attrcheck.method("a_spoiler")(spoil)
+    tiny.methods = ("a_spoiler", *tiny.methods)
+    result = tiny.run()
+    assert result.outcomes.pop("a_spoiler").status == "error"
+    assert same(result, expected)
+
+
+def test_a_method_that_does_not_apply_is_no_failure(tiny):
+    function, calls = counting(uneven)
+    reason = "needs an attention layer"
+    tiny.add("away", function, not_applicable=lambda model: reason)
+    result = tiny.run()
+    assert result.outcomes["away"].status == "not_applicable"
+    assert result.outcomes["away"].reason == reason
+    assert calls == []
+    assert statuses(result)["slope"] == "ok"
+
+
+def test_applies_is_asked_about_the_prepared_network(tiny):
+    asked = []
+    tiny.add("asks", uneven, not_applicable=lambda model: asked.append(model))
+    assert statuses(tiny.run())["asks"] == "ok"
+    assert asked == [tiny.pair.network]
+
+
+def test_a_method_whose_applies_raises_fails_alone(tiny):
+    tiny.add("curious", uneven, not_applicable=lambda model: model.no_such_layer)
+    result = tiny.run()
+    assert statuses(result) == {"brightness": "ok", "slope": "ok", "curious": "error"}
+    assert "curious" in result.outcomes["curious"].reason
+
+
+@pytest.mark.parametrize(
+    "text", ["raise ImportError('no such library')", "pass"], ids=["raises", "registers nothing"]
+)
+def test_a_method_that_cannot_be_imported_fails_alone(tiny, tmp_path, monkeypatch, text):
+    """As an entry point of another package may."""
+    (tmp_path / "broken_plugin_module.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_plugin_module", raising=False)
+    declared = {**attrcheck.method._declared, "plugged": "broken_plugin_module"}
+    monkeypatch.setitem(attrcheck.method.__dict__, "_declared", declared)
+    result = tiny.run(methods=("brightness", "plugged"))
+    assert statuses(result) == {"brightness": "ok", "plugged": "error"}
+    assert "'plugged'" in result.outcomes["plugged"].reason
+
+
+def test_constant_maps_are_counted_where_they_are_allowed(tiny):
+    tiny.add("flat", lambda model, images, targets: images.sum(1) * 0, constant="it is flat")
+    outcome = tiny.run().outcomes["flat"]
+    assert outcome.status == "ok"
+    assert outcome.constant == 8
+
+
+def test_results_do_not_depend_on_the_size_of_batches(tiny, tmp_path, monkeypatch):
+    def noise(model, images, targets, seeds):
+        draws = [torch.rand(5, 5, generator=torch.Generator().manual_seed(s)) for s in seeds]
+        return torch.stack(draws)
+
+    tiny.add("noise", noise)
+    found = []
+    for size in (1, 3, 8, 100):
+        tiny.in_batches_of(size, monkeypatch)
+        found.append(tiny.run(store=tmp_path / str(size)))
+    for result in found[1:]:
+        assert result.accuracy == found[0].accuracy
+        for name, outcome in result.outcomes.items():
+            assert outcome.score == pytest.approx(found[0].outcomes[name].score, abs=1e-9)
+            np.testing.assert_allclose(
+                outcome.replicates, found[0].outcomes[name].replicates, atol=1e-9
+            )
+
+
+def test_batches_of_another_size_are_other_records(tiny, monkeypatch):
+    function, calls = counting(uneven)
+    tiny.add("counted", function)
+    tiny.run()
+    tiny.in_batches_of(4, monkeypatch)
+    tiny.run()
+    assert calls == [8, 4, 4]
+
+
+def test_a_batch_never_sees_another(tiny, monkeypatch):
+    """Rows of each batch are observed with that batch's own intact and shared rows."""
+    tiny.in_batches_of(3, monkeypatch)
+    result = tiny.run()
+    pair = tiny.pair
+    right = (pair.network(pair.images).argmax(1) == pair.labels).double().mean().item()
+    assert result.outcomes["slope"].curve[1][0] == right
+
+
+@dataclass(frozen=True)
+class Odd(Protocol):
+    """A protocol without shared rows whose score is whatever `answer` is."""
+
+    answer: float
+    mean: bool = False
+    higher_is_better = True
+
+    def observe(self, model, batch, maps, shared):
+        assert shared == {}
+        assert isinstance(maps, torch.Tensor)
+        assert len(maps) == len(batch.images) == len(batch.seeds)
+        return {"largest": maps.amax((1, 2)).numpy()}
+
+    def reduce(self, rows):
+        per_image = rows["largest"].astype(float) if self.mean else None
+        return Reduction(self.answer, None, per_image)
+
+
+@pytest.mark.parametrize("answer", [float("nan"), float("inf")])
+def test_a_score_that_is_not_defined_is_absent_and_said_so(tiny, answer):
+    attrcheck.protocol("odd")(lambda: Odd(answer))
+    outcome = tiny.run("tiny-linear-odd").outcomes["slope"]
+    assert outcome.status == "undefined"
+    assert outcome.reason
+    assert outcome.score is None
+    assert len(outcome.replicates) == 0
+    assert outcome.seconds > 0
+
+
+def test_a_protocol_of_ones_own_needs_no_shared_rows_and_no_curve(tiny):
+    attrcheck.protocol("odd")(lambda: Odd(0.5))
+    outcome = tiny.run("tiny-linear-odd").outcomes["slope"]
+    assert (outcome.status, outcome.score, outcome.low, outcome.high) == ("ok", 0.5, 0.5, 0.5)
+    assert outcome.curve is None
+
+
+def test_other_settings_of_a_protocol_are_other_records(tiny):
+    answers = iter([0.1, 0.2])
+    attrcheck.protocol("odd")(lambda: Odd(next(answers)))
+    tiny.run("tiny-linear-odd")
+    tiny.run("tiny-linear-odd")
+    records = tiny.folder / "records" / "tiny-linear-odd"
+    assert len(list(records.glob("slope-*"))) == 2
+
+
+def test_a_store_that_cannot_be_used_stops_the_case_at_once(tiny, tmp_path, passes):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError):
+        tiny.run(store=tmp_path / "file")
+    assert passes == []
+
+
+def test_a_store_that_fails_later_costs_no_result(tiny, monkeypatch, tmp_path):
+    expected = tiny.run(store=tmp_path / "good")
+
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    result = tiny.run()
+    assert all("No space left on device" in problem for problem in result.problems)
+    assert len(result.problems) == 6  # intact, shared, and maps and rows of two methods
+    result.problems.clear()
+    assert same(result, expected)
+
+
+def test_a_damaged_record_is_computed_again(tiny):
+    first = tiny.run()
+    [path] = tiny.folder.glob("records/tiny-linear-morf.mean.10/slope-*")
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.warns(UserWarning, match="slope"):
+        assert same(tiny.run(), first)
+
+
+def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
+    function, calls = counting(lambda model, images, targets: images[:, 0] - 0.5)
+    tiny.add("signed", function)
+    tiny.add("unsigned", lambda *_: 1 / 0, absolute_of="signed")
+    tiny.add("by_hand", lambda model, images, targets: (images[:, 0] - 0.5).abs())
+    result = tiny.run()
+    assert calls == [8]
+    assert statuses(result)["unsigned"] == "ok"
+    assert scores(result)["unsigned"] == scores(result)["by_hand"] != scores(result)["signed"]
+
+
+@pytest.mark.filterwarnings("ignore::attrcheck.engine.running.FewImages")
+def test_the_judge_is_on_record_as_it_was_when_it_had_seen_all(tiny):
+    settings = tiny.run("tiny-linear-soundness").protocol
+    assert settings["normalisation"] == "max"
+    assert 0 < settings["level"] <= 1
+
+
+def test_a_change_of_the_method_that_another_rests_on_is_noticed(tiny):
+    tiny.add("signed", lambda model, images, targets: images[:, 0] - 0.5)
+    tiny.add("unsigned", lambda *_: 1 / 0, absolute_of="signed")
+    before = scores(tiny.run())["unsigned"]
+    scale = 3
+    del methods._entries["signed"]
+    attrcheck.method("signed")(lambda model, images, targets: images[:, 0] ** scale - 0.1)
+    assert scores(tiny.run())["unsigned"] != before
+
+
+def test_a_judge_that_breaks_on_one_method_names_it_and_goes_on(tiny):
+    @dataclass(frozen=True)
+    class Picky(Ablation):
+        def observe(self, model, batch, maps, shared):
+            if (maps < 0).any():
+                raise ValueError("a negative map")
+            return super().observe(model, batch, maps, shared)
+
+    attrcheck.protocol("picky")(lambda: Picky(True, False))
+    tiny.add("grim", lambda model, images, targets: -images[:, 0].abs() - 1)
+    tiny.add("glad", lambda model, images, targets: images[:, 0].abs() + 1)
+    found = tiny.run("tiny-linear-picky", methods=("grim", "glad")).outcomes
+    assert found["glad"].status == "ok"
+    assert found["grim"].status == "error"
+    reason = found["grim"].reason
+    assert "judging method 'grim' on tiny-linear raised ValueError" in reason
+    assert "starts with image 'picture0'" in reason
+    assert "a negative map" in reason

@@ -1,0 +1,123 @@
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from attrcheck.contracts import Protocol, Reduction
+from attrcheck.engine.resampling import RESAMPLES, interval, replicate, resample
+from attrcheck.store.seeds import derive
+
+
+@dataclass(frozen=True)
+class Judge(Protocol):
+    """Scores rows by any function of the column `x`."""
+
+    score: object
+    higher_is_better = True
+
+    def observe(self, model, batch, maps, shared):
+        raise NotImplementedError
+
+    def reduce(self, rows):
+        return Reduction(self.score(rows["x"]))
+
+
+def nanmean(values):
+    defined = values[np.isfinite(values)]
+    return defined.mean() if len(defined) else math.nan
+
+
+VALUES = arrays(
+    np.float64,
+    st.integers(1, 12),
+    elements=st.floats(-100, 100) | st.just(math.nan),
+)
+
+
+@given(VALUES)
+def test_a_weighted_mean_equals_reducing_each_resample(values):
+    """NaN of an image: it has no score, and the mean is over the others that were drawn."""
+    counts = resample(len(values), 0, "digits-resnet")[:40]
+    quick = replicate(Judge(nanmean), {"x": values}, values, counts)
+    slow = replicate(Judge(nanmean), {"x": values}, None, counts)
+    np.testing.assert_allclose(quick, slow, rtol=1e-9, atol=1e-9)
+
+
+def test_reducing_anew_sees_every_image_as_often_as_it_was_drawn():
+    counts = np.array([[2, 0, 1], [0, 3, 0]])
+    seen = []
+    judge = Judge(lambda values: seen.append(sorted(values.tolist())) or 0.0)
+    replicate(judge, {"x": np.array([1, 2, 3])}, None, counts)
+    assert seen == [[1, 1, 3], [2, 2, 2]]
+
+
+def test_a_resample_without_a_defined_image_has_no_score():
+    counts = np.array([[2, 0], [1, 1], [0, 2]])
+    scores = replicate(Judge(nanmean), {}, np.array([math.nan, 0.25]), counts)
+    assert np.isnan(scores[0])
+    assert scores[1:].tolist() == [0.25, 0.25]
+
+
+def test_no_warning_where_nothing_is_defined(recwarn):
+    counts = resample(3, 0, "a-b")
+    assert np.isnan(replicate(Judge(nanmean), {}, np.full(3, math.nan), counts)).all()
+    assert not recwarn
+
+
+@given(st.integers(1, 20), st.integers(0, 2**32))
+def test_a_resample_draws_as_many_images_as_there_are(images, seed):
+    counts = resample(images, seed, "a-b")
+    assert counts.shape == (RESAMPLES, images)
+    assert (counts.sum(axis=1) == images).all()
+    assert (counts >= 0).all()
+
+
+def test_draws_are_those_of_the_explicit_resampling():
+    rng = np.random.default_rng(derive(3, "a-b", "bootstrap"))
+    draws = rng.integers(7, size=(RESAMPLES, 7))
+    slow = [np.bincount(row, minlength=7) for row in draws]
+    assert resample(7, 3, "a-b").tolist() == np.array(slow).tolist()
+
+
+def test_a_pair_always_has_the_same_draws_and_another_pair_others():
+    assert (resample(9, 0, "a-b") == resample(9, 0, "a-b")).all()
+    assert (resample(9, 0, "a-b") != resample(9, 0, "a-c")).any()
+    assert (resample(9, 0, "a-b") != resample(9, 1, "a-b")).any()
+
+
+def test_every_image_is_drawn_equally_often():
+    mean = resample(10, 0, "a-b").mean(axis=0)
+    assert mean == pytest.approx(np.ones(10), abs=0.15)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    judge = Judge(np.mean)
+    covered = 0
+    for number in range(200):
+        values = rng.normal(1.5, 2.0, size=100)
+        counts = resample(100, number, "a-b")
+        low, high = interval(replicate(judge, {"x": values}, values, counts))
+        assert low < values.mean() < high
+        covered += low <= 1.5 <= high
+    assert 0.89 <= covered / 200 <= 0.985
+
+
+def test_an_interval_leaves_out_what_is_not_defined():
+    values = np.arange(101.0)
+    assert interval(values) == pytest.approx((2.5, 97.5))
+    assert interval(np.append(values, [math.nan, math.inf])) == pytest.approx((2.5, 97.5))
+    assert interval(np.array([math.nan])) == (None, None)
+    assert interval(np.empty(0)) == (None, None)
+    assert interval(np.array([2.0])) == (2.0, 2.0)
+
+
+def test_a_resample_on_which_the_score_is_infinite_has_no_score():
+    scores = replicate(
+        Judge(lambda values: math.inf), {"x": np.ones(2)}, None, np.ones((1, 2), int)
+    )
+    assert np.isnan(scores).all()

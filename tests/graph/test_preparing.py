@@ -1,0 +1,419 @@
+import copy
+
+import pytest
+import torch
+from torch import fx, nn
+from torch.fx.passes.shape_prop import ShapeProp
+from torch.nn import functional as F
+
+from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, attentions, last_stage
+from attrcheck.graph.preparing import NotTraceable, prepare
+from attrcheck.methods import method as methods
+from tests.worlds import FAMILIES, enliven, random_family, smooth_images
+
+
+def modules(prepared):
+    """The modules that the graph calls, in order."""
+    calls = (node for node in prepared.graph.nodes if node.op == "call_module")
+    return [prepared.get_submodule(node.target) for node in calls]
+
+
+def kinds(prepared):
+    return [type(part) for part in modules(prepared)]
+
+
+def assert_same_output(network, prepared, images):
+    with torch.no_grad():
+        # A copy, since a network may change its input in place.
+        wanted, found = network(images.clone()), prepared(images)
+    assert (found - wanted).abs().max() <= 1e-5 * wanted.abs().max()
+
+
+def assert_ready(prepared):
+    assert isinstance(prepared, fx.GraphModule)
+    assert not any(part.training for part in prepared.modules())
+    assert not any(part.requires_grad for part in prepared.parameters())
+    assert not any(getattr(part, "inplace", False) for part in prepared.modules())
+    called = modules(prepared)
+    assert len({id(part) for part in called}) == len(called)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_computes_the_same(family):
+    network = random_family(family)
+    prepared = prepare(network)
+    assert_same_output(network, prepared, smooth_images(4))
+    assert_ready(prepared)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_network_stays_as_it_was(family):
+    network = random_family(family).train()
+    before = copy.deepcopy(network.state_dict())
+    prepare(network)
+    assert all(part.training for part in network.modules())
+    assert all(part.requires_grad for part in network.parameters())
+    after = network.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def traced(network, module_kind, *functions):
+    """How often the untouched graph calls a kind of module or one of the functions."""
+    nodes = fx.symbolic_trace(network).graph.nodes
+    called = [network.get_submodule(node.target) for node in nodes if node.op == "call_module"]
+    by_name = [node for node in nodes if getattr(node.target, "__name__", "") in functions]
+    return sum(type(part) is module_kind for part in called) + len(by_name)
+
+
+@pytest.mark.parametrize(
+    ("family", "kinds_and_functions"),
+    [
+        ("resnet", [(nn.ReLU,), (Add, "add")]),
+        ("vgg", [(nn.ReLU,), (nn.MaxPool2d,)]),
+        ("inception", [(nn.ReLU,), (Concat, "cat")]),
+        ("efficientnet", [(nn.SiLU,), (nn.Sigmoid,), (Multiply, "mul"), (Add, "add")]),
+        ("densenet", [(nn.ReLU, "relu"), (Concat, "cat")]),
+    ],
+)
+def test_what_rules_act_on_is_there(family, kinds_and_functions):
+    network = random_family(family)
+    found = kinds(prepare(network))
+    for kind, *functions in kinds_and_functions:
+        assert found.count(kind) == traced(network, kind, *functions) > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_norm_directly_follows_a_convolution(family):
+    prepared = prepare(random_family(family))
+    norms = 0
+    for node in prepared.graph.nodes:
+        if node.op == "call_module" and type(prepared.get_submodule(node.target)) is nn.BatchNorm2d:
+            norms += 1
+            before = node.args[0]
+            seen_by_others = len(before.users) > 1
+            assert seen_by_others or type(prepared.get_submodule(before.target)) is not nn.Conv2d
+    assert (norms > 0) == (family == "densenet")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        ("resnet", nn.ReLU),
+        ("vgg", nn.ReLU),
+        ("inception", Concat),
+        ("efficientnet", nn.SiLU),
+        ("densenet", nn.ReLU),
+    ],
+)
+def test_the_last_stage(family, kind):
+    prepared = prepare(random_family(family))
+    name = last_stage(prepared, torch.zeros(2, 3, 32, 32))
+    node = next(node for node in prepared.graph.nodes if node.name == name)
+    assert type(prepared.get_submodule(node.target)) is kind
+    follow = next(iter(node.users))
+    assert isinstance(prepared.get_submodule(follow.target), (nn.MaxPool2d, nn.AdaptiveAvgPool2d))
+    values = {}
+
+    class Note(fx.Interpreter):
+        def run_node(self, n):
+            values[n.name] = super().run_node(n)
+            return values[n.name]
+
+    Note(prepared).run(torch.zeros(1, 3, 32, 32))
+    assert values[name].shape[2:] == (8, 8)
+
+
+def test_the_last_stage_depends_on_the_image_size_and_may_not_exist():
+    layers = [nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.Conv2d(4, 4, 3, 2), nn.AdaptiveAvgPool2d(1)]
+    prepared = prepare(nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2)))
+    assert last_stage(prepared, torch.zeros(1, 3, 15, 15)) == "_2"
+    assert last_stage(prepared, torch.zeros(1, 3, 7, 7)) == "_1"
+    mlp = prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)))
+    assert last_stage(mlp, torch.zeros(1, 3, 2, 2)) is None
+
+
+def test_a_convolution_that_classifies_is_no_stage_if_there_is_another():
+    images = torch.zeros(1, 3, 8, 8)
+    head = [nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    assert last_stage(prepare(nn.Sequential(nn.Conv2d(3, 3, 3), nn.ReLU(), *head)), images) == "_1"
+    assert last_stage(prepare(nn.Sequential(*head)), images) == "_0"
+    # Behind a pooling of windows the map is not what decides.
+    windows = [nn.Conv2d(3, 3, 3), nn.Conv2d(3, 2, 1), nn.AvgPool2d(2), nn.Flatten()]
+    assert last_stage(prepare(nn.Sequential(*windows)), images) == "_1"
+    for family, size in (("bcos", (64, 8, 8)), ("bagnet", (128, 8, 8))):
+        model = prepare(random_family(family))
+        name = last_stage(model, torch.zeros(1, 3, 32, 32))
+        shapes = ShapeProp(model)
+        shapes.propagate(torch.zeros(1, 3, 32, 32))
+        node = next(node for node in model.graph.nodes if node.name == name)
+        assert node.meta["tensor_meta"].shape[1:] == size
+
+
+class KitchenSink(nn.Module):
+    """All the ways to hide an operation from whoever looks at modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 6, 3, padding=1)
+        self.norm = nn.BatchNorm2d(6)
+        self.relu = nn.ReLU(inplace=True)
+        self.drop, self.same = nn.Dropout(0.5), nn.Identity()
+        self.scale = nn.Parameter(torch.full((6, 1, 1), 1.5))
+        self.head = nn.Linear(24, 5)
+
+    def forward(self, x):
+        x = self.relu(self.norm(self.conv1(x)))
+        y = self.drop(F.relu6(self.conv2(x), inplace=True))
+        y = self.relu(y - 0.5)
+        y = torch.sigmoid(F.adaptive_avg_pool2d(y, 1)).expand_as(x) * x
+        y = torch.mul(y, F.leaky_relu(y - 0.3, 0.2)) + x.tanh()
+        y = F.hardswish(y) * self.scale / 2 + 1
+        z = F.elu(torch.add(y, x), alpha=0.5)
+        y = torch.cat([F.max_pool2d(y, 2), F.avg_pool2d(z, 2)], dim=1).unsqueeze(0).squeeze(0)
+        z = F.gelu(y).mean((-2, -1), keepdim=True).squeeze(3).squeeze(2)
+        y = torch.concat((y.mean([2, 3]), z), 1)
+        y = F.dropout(y, 0.5, self.training)
+        return self.head(self.same(y.view(y.size(0), y.size(1) * 1)))
+
+
+def test_hidden_operations_become_modules():
+    network = enliven(KitchenSink(), 8)
+    prepared = prepare(network)
+    assert_same_output(network, prepared, smooth_images(3, 8))
+    assert_ready(prepared)
+    assert kinds(prepared) == [
+        *(nn.Conv2d, nn.ReLU, nn.Conv2d, nn.ReLU6, nn.ReLU, nn.AdaptiveAvgPool2d, nn.Sigmoid),
+        *(Multiply, nn.LeakyReLU, Multiply, nn.Tanh, Add, nn.Hardswish, Add, nn.ELU),
+        *(nn.MaxPool2d, nn.AvgPool2d, Concat, nn.GELU, Mean, Mean, Concat, nn.Linear),
+    ]
+    products = [part for part in modules(prepared) if isinstance(part, Multiply)]
+    assert [product.gate for product in products] == [0, None]
+    plain = [node for node in prepared.graph.nodes if node.op == "call_function"]
+    names = sorted(node.target.__name__ for node in plain)
+    assert names == ["add", "mul", "mul", "sub", "sub", "truediv"]
+    twice = prepare(prepared)
+    assert kinds(twice) == kinds(prepared)
+    assert_same_output(network, twice, smooth_images(3, 8))
+
+
+class Aliases(nn.Module):
+    """Relies on operations in place: what came before them is used again after them."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(3, 3, 1), nn.ReLU(inplace=True)
+        self.change = change
+
+    def forward(self, x):
+        x = y = self.conv(x)
+        if self.change == "module":
+            self.relu(x)
+        elif self.change == "function":
+            F.relu(x, inplace=True)
+        elif self.change == "method":
+            x.clamp_(min=-0.1).mul_(2)
+        elif self.change == "torch":
+            torch.relu_(x)
+        elif self.change == "sum":
+            x += self.conv(x)
+        elif self.change == "number":
+            x *= 3
+        elif self.change == "difference":
+            x -= 0.5
+        elif self.change == "quotient":
+            x /= 3
+        elif self.change == "power":
+            x **= 2
+        return (x.sigmoid() + y).mean((2, 3))
+
+
+CHANGES = ("module", "function", "method", "torch")
+OPERATORS = ("sum", "number", "difference", "quotient", "power")
+
+
+@pytest.mark.parametrize("change", [*CHANGES, *OPERATORS])
+def test_in_place_operations_keep_their_meaning(change):
+    network, images = Aliases(change).eval(), smooth_images(2, 4)
+    prepared = prepare(network)
+    assert_same_output(network, prepared, images)
+    assert_ready(prepared)
+    calls = [node for node in prepared.graph.nodes if node.op in ("call_function", "call_method")]
+    names = {str(getattr(node.target, "__name__", node.target)) for node in calls}
+    in_place = {"iadd", "imul", "isub", "itruediv", "ipow"}
+    assert not [name for name in names if name.endswith("_") or name in in_place]
+
+
+def test_the_input_is_not_changed_in_place():
+    network = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(12, 2)).eval()
+    images = smooth_images(1, 2)
+    kept = images.clone()
+    prepare(network)(images)
+    assert torch.equal(images, kept)
+    network(images)
+    assert not torch.equal(images, kept)
+
+
+class Fork(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)
+        self.first = nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        y = self.conv(self.first(x))
+        return (self.norm(y) + y).flatten(1)
+
+
+def test_a_norm_stays_where_others_see_what_it_sees():
+    network = enliven(Fork(), 4)
+    prepared = prepare(network)
+    assert kinds(prepared) == [nn.BatchNorm2d, nn.Conv2d, nn.BatchNorm2d, Add]
+    assert_same_output(network, prepared, smooth_images(2, 4))
+
+
+def test_a_norm_after_a_linear_layer_is_folded():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(12, 3), nn.BatchNorm1d(3), nn.ReLU())
+    network[2].running_mean.normal_()
+    prepared = prepare(network.eval())
+    assert kinds(prepared) == [nn.Flatten, nn.Linear, nn.ReLU]
+    assert_same_output(network, prepared, smooth_images(2, 2))
+
+
+class NormAct(nn.BatchNorm2d):
+    """A norm layer with a built-in activation, as in timm."""
+
+    def forward(self, x):
+        y = F.batch_norm(
+            *(x, self.running_mean, self.running_var, self.weight, self.bias),
+            training=False,
+            eps=self.eps,
+        )
+        return F.silu(y, inplace=True)
+
+
+def test_a_functional_norm_is_folded_too():
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), NormAct(4, eps=0.1), nn.Flatten())
+    network[1].running_mean.normal_()
+    nn.init.normal_(network[1].weight)
+    nn.init.normal_(network[1].bias)
+    prepared = prepare(network.eval())
+    assert kinds(prepared) == [nn.Conv2d, nn.SiLU, nn.Flatten]
+    assert_same_output(network, prepared, smooth_images(2, 8))
+
+
+class AlwaysDrops(nn.Module):
+    def forward(self, x):
+        return F.dropout(x, 0.5).flatten(1)
+
+
+def test_dropout_that_is_active_in_eval_mode_stays():
+    prepared = prepare(AlwaysDrops())
+    assert (prepared(torch.ones(1, 3, 8, 8)) == 0).any()
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(3, 2, 1), nn.ReLU()
+
+    def forward(self, x):
+        x = self.relu(self.conv(x))
+        return x.mean((2, 3)) if x.sum() > 0 else x.amax((2, 3))
+
+
+def test_a_network_that_cannot_be_traced_is_copied_with_a_warning():
+    network = Branches().train()
+    with pytest.warns(NotTraceable, match=r"Branches cannot be traced \(TraceError: .*control"):
+        prepared = prepare(network)
+    assert isinstance(prepared, Branches)
+    assert prepared is not network
+    assert not prepared.training
+    assert not any(part.requires_grad for part in prepared.parameters())
+    assert network.training
+
+
+TORCHVISION = ["resnet18", "resnet50", "vgg19", "efficientnet_b2", "densenet121", "inception_v3"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TORCHVISION)
+def test_torchvision(name):
+    from attrcheck.adapters.vision import torchvision
+
+    torch.manual_seed(0)
+    settings = {"aux_logits": False, "init_weights": True} if name == "inception_v3" else {}
+    network = torchvision.models.get_model(name, weights=None, **settings)
+    side = 96 if name == "inception_v3" else 64
+    network = enliven(network, side).double()  # deep random networks blow up rounding errors
+    prepared = prepare(network)
+    assert_same_output(network, prepared, smooth_images(2, side).double())
+    assert_ready(prepared)
+    functions = [node for node in prepared.graph.nodes if node.op == "call_function"]
+    assert {node.target for node in functions} <= {torch.flatten}
+
+
+@pytest.mark.slow
+def test_the_checkpointed_densenet_is_seen_through():
+    from attrcheck.adapters.vision import torchvision
+
+    network = enliven(torchvision.models.densenet121(memory_efficient=True), 64)
+    prepared = prepare(network)
+    assert_same_output(network, prepared, smooth_images(2, 64))
+    assert kinds(prepared).count(nn.ReLU) == 121
+
+
+class Turned(nn.Module):
+    """Squares what it sees, behind `x.mT`, which is written like a question for a size."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
+
+    def forward(self, x):
+        tokens = self.conv(x).flatten(2).mT
+        return self.head((tokens * tokens).sum(1))
+
+
+def test_what_follows_a_transposed_view_is_seen():
+    network = Turned().eval()
+    prepared = prepare(network)
+    assert_same_output(network, prepared, smooth_images(2, 6))
+    assert Multiply in kinds(prepared)
+    for name in ("lrp", "deeplift", "guided_backprop"):
+        assert methods.get(name).not_applicable(prepared)
+
+
+def test_a_norm_by_the_batch_has_no_rule():
+    norm = nn.BatchNorm2d(4, track_running_stats=False)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), norm, nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
+    for name in ("lrp", "deeplift"):
+        assert "normalises by the batch" in methods.get(name).not_applicable(prepare(network))
+
+
+class Tokens(nn.Module):
+    """Attends in one of the ways that torch offers."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how, self.cut, self.head = how, nn.Conv2d(3, 8, 2, 2), nn.Linear(8, 3)
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+
+    def forward(self, x):
+        x = self.cut(x).flatten(2).transpose(1, 2)
+        mask = torch.eye(16) < 1 if self.how == "mask" else None
+        if self.how == "layer":
+            x = self.layer(x)
+        elif self.how == "positional":
+            x = self.attend(x, x, x, None, False)[0]
+        else:
+            x = self.attend(x, x, x, attn_mask=mask, key_padding_mask=None, need_weights=False)[0]
+        return self.head(x.mean(1))
+
+
+@pytest.mark.parametrize("how", ["plain", "positional", "mask", "layer"])
+def test_attention_is_opened_where_it_can_be(how):
+    network, images = Tokens(how).eval(), smooth_images(2, 8)
+    prepared = prepare(network)
+    assert_same_output(network, prepared, images)
+    assert bool(attentions(prepared)) is (how in ("plain", "positional"))

@@ -1,0 +1,144 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.engine.settings import PROFILES, cores
+from attrcheck.errors import AttrcheckError
+from attrcheck.plugin import items, options
+
+
+class Config:
+    """Just as much of pytest.Config as options need."""
+
+    rootpath = Path("/project")
+    invocation_params = SimpleNamespace(dir=Path("/elsewhere"))
+
+    def __init__(self, given=None, ini=None):
+        self.given = given or {}
+        self.ini = ini or {}
+
+    def getoption(self, name):
+        return self.given.get(name)
+
+    def getini(self, name):
+        defaults = {option.ini: option.default for option in options.OPTIONS}
+        return self.ini.get(name, defaults[name])
+
+
+def test_the_command_line_goes_before_the_ini_file():
+    assert options.value(Config(), "profile") == "default"
+    assert options.value(Config(ini={"attr_profile": "full"}), "profile") == "full"
+    both = Config({"attr_profile": "smoke"}, {"attr_profile": "full"})
+    assert options.value(both, "profile") == "smoke"
+
+
+def test_zero_and_nothing_on_the_command_line_count_as_given():
+    config = Config({"attr_seed": 0, "attr_methods": ""}, {"attr_seed": 3, "attr_methods": "x"})
+    assert options.value(config, "seed") == 0
+    assert options.value(config, "methods") == ""
+
+
+def test_folders_are_relative_to_where_they_were_said():
+    assert options.folder(Config(), "store") == Path("/project/.attrcheck")
+    assert options.folder(Config(ini={"attr_store": "s"}), "store") == Path("/project/s")
+    assert options.folder(Config({"attr_store": "s"}), "store") == Path("/elsewhere/s")
+    assert options.folder(Config({"attr_store": "/s"}), "store") == Path("/s")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_is_a_number_of_images_that_can_be_overridden(profile):
+    assert options.images(Config({"attr_profile": profile})) == PROFILES[profile]
+    assert options.images(Config({"attr_profile": profile, "attr_images": 5})) == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"attr_profile": "huge"}, "--attr-profile takes smoke, default, full, not huge"),
+        ({"attr_images": 0}, "--attr-images must be at least 1, not 0"),
+        ({"attr_seed": -1}, "--attr-seed must be at least 0, not -1"),
+        ({"attr_threads": 0}, "--attr-threads must be at least 1, not 0"),
+        ({"attr_device": "gpu"}, "--attr-device takes .* not gpu"),
+        ({"attr_device": "cuda:x"}, "--attr-device takes .* not cuda:x"),
+        ({"attr_methods": "salency"}, "--attr-methods: .*did you mean saliency"),
+        ({"attr_gate": ["nonsense"]}, "gate 'nonsense'"),
+    ],
+)
+def test_a_bad_option_is_a_usage_error_that_names_it(given, words):
+    with pytest.raises(pytest.UsageError, match=words):
+        options.check_all(Config(given))
+
+
+def test_names_in_the_ini_file_wait_for_the_conftest_that_registers_them():
+    options.check_all(Config(ini={"attr_methods": "not_yet_known"}))
+
+
+def test_auto_deals_the_gpus_out_in_turn(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [items.device("auto", index) for index in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
+    assert items.device("cuda:1", 0) == "cuda:1"
+    assert items.device("cpu", 1) == "cpu"
+    with pytest.raises(AttrcheckError, match="--attr-device cuda:2: there are 2 CUDA devices"):
+        items.device("cuda:2", 0)
+
+
+def test_a_device_that_is_not_there_is_an_error(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert items.device("auto", 3) == "cpu"
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert items.device("auto", 3) == "cpu"  # attrcheck was never tried there: it must be asked for
+    assert items.device("mps", 3) == "mps"
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    for name in ("cuda", "cuda:0", "mps"):
+        with pytest.raises(AttrcheckError, match=f"--attr-device {name}"):
+            items.device(name, 0)
+
+
+def test_broken_promises_and_failed_writes_make_an_item_fail():
+    outcomes = {
+        "good": Outcome("ok", score=1.0),
+        "away": Outcome("not_applicable", "no attention"),
+        "none": Outcome("undefined", "no score"),
+        "bad": Outcome("error", "method 'bad' raised"),
+    }
+    result = CaseResult("a-b-c", True, 1, 1.0, outcomes, problems=["disk full"])
+    assert items.broken(result) == ["a-b-c: method 'bad' raised", "disk full"]
+
+
+def test_there_is_at_least_one_core():
+    assert cores() >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (None, None),
+        ("100", 100),
+        ("2GB", 2**31),
+        ("512 MB", 2**29),
+        ("1.5g", 3 * 2**29),
+        ("1KiB", 1024),
+    ],
+)
+def test_a_memory_budget_is_a_size(text, size):
+    assert options.memory(Config({"attr_memory": text})) == size
+
+
+@pytest.mark.parametrize("text", ["lots", "-1", "2 GB free", "GB"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(pytest.UsageError, match=f"not {text}"):
+        options.memory(Config({"attr_memory": text}))
+
+
+def test_costly_methods_wait_to_be_asked_for():
+    unasked = options.methods(Config())
+    everything = options.methods(Config({"attr_profile": "full"}))
+    assert {"saliency", "integrated_gradients", "random"} <= set(unasked) < set(everything)
+    assert "rise" not in unasked
+    assert options.methods(Config({"attr_methods": "rise"})) == ["rise"]
+    assert everything == sorted(everything)
+    assert len(everything) >= 40

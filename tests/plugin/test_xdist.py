@@ -1,0 +1,134 @@
+"""Real xdist runs in processes of their own: equal results, a killed worker, a resumed run."""
+
+import json
+
+import pytest
+
+from tests.worlds import ITEMS, TINY, method
+
+pytest_plugins = ["pytester"]
+
+RUN = (
+    "-p",
+    "no:cacheprovider",
+    "--attr-datasets=halves",
+    "--attr-protocols=lerf,morf",
+    "--attr-methods=exact,random,mine*",
+    "--attr-threads=1",
+    "--attr-report",
+)
+# Fails or dies once, in one case only: the flag file remembers.
+SUICIDE = """
+    if images.shape[0] and float(next(model.parameters()).abs().max()) > 5:
+        try:
+            open({flag!r}, "x").close()
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return images
+"""
+
+
+@pytest.fixture
+def project(pytester):
+    pytester.makeconftest(TINY + method("mine", "return images"))
+    pytester.makepyfile(test_suite=ITEMS)
+    return pytester
+
+
+def report(project, folder="attr-report"):
+    document = json.loads((project.path / folder / "report.json").read_text())
+    document.pop("run")
+    return json.dumps(document)
+
+
+def test_two_workers_write_the_very_report_of_one_process(project):
+    alone = project.runpytest_subprocess(*RUN, "--attr-store=a", "--attr-report-dir=alone")
+    alone.assert_outcomes(passed=4)
+    spread = project.runpytest_subprocess(
+        *RUN, "--attr-store=b", "--attr-report-dir=spread", "-n2", "--dist=worksteal"
+    )
+    spread.assert_outcomes(passed=4)
+    assert report(project, "spread") == report(project, "alone")
+
+
+def test_a_killed_worker_is_named_the_run_is_incomplete_and_can_be_resumed(project):
+    flag = str(project.path / "died")
+    project.makeconftest(TINY + method("mine", SUICIDE.format(flag=flag).strip()))
+    hurt = project.runpytest_subprocess(*RUN, "-n2", "--dist=worksteal")
+    assert hurt.ret == pytest.ExitCode.TESTS_FAILED
+    hurt.stdout.fnmatch_lines(
+        [
+            "*worker 'gw?' crashed while running *test_case?halves-steep-*",
+            "*no result from halves-steep-*",
+            "*run again to complete it*",
+            "*INCOMPLETE: no result from 1 item*halves-steep-*",
+        ]
+    )
+    store = project.path / ".attrcheck"
+    kept = {path: path.stat().st_mtime_ns for path in store.rglob("*.safetensors")}
+    assert len([path for path in kept if "exact-" in path.name]) >= 3
+    healed = project.runpytest_subprocess(*RUN, "-n2", "--dist=worksteal")
+    healed.assert_outcomes(passed=4)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was done twice
+    fresh = project.runpytest_subprocess(*RUN, "--attr-fresh", "--attr-report-dir=fresh")
+    fresh.assert_outcomes(passed=4)
+    assert report(project, "fresh") == report(project)
+
+
+def test_no_worker_left_to_restart_is_incomplete_too(project):
+    flag = str(project.path / "died")
+    project.makeconftest(TINY + method("mine", SUICIDE.format(flag=flag).strip()))
+    result = project.runpytest_subprocess(*RUN, "-n1", "--max-worker-restart=0")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*INCOMPLETE: no result from * item*halves-steep-*"])
+
+
+def test_the_installed_suites_serve_a_project_that_has_only_a_conftest(pytester):
+    pytester.makeconftest(TINY)
+    result = pytester.runpytest_subprocess(
+        "-p",
+        "no:cacheprovider",
+        "--pyargs",
+        "attrcheck.suites",
+        "--attr-datasets=halves",
+        "--attr-protocols=lerf,morf",
+        "--attr-methods=exact,random",
+        "--attr-checks=contract,target_sensitivity,randomisation,dummy_floor",
+        "--attr-report",
+        "-n2",
+        "--attr-gate=exact.beats_random == all",
+    )
+    # Four cases, three checks of two methods, of which `random` must fail two, one check of the
+    # four cases, and one gate.
+    result.assert_outcomes(passed=13, xfailed=2)
+    result.stdout.fnmatch_lines(["*4 cases x 2 methods*", "*1*exact*4/4*"])
+
+
+def test_workers_share_the_cores_and_do_not_spin(pytester):
+    pytester.makeconftest(TINY)
+    pytester.makepyfile(
+        """
+        import os, torch
+
+        def test_threads(attr_case):
+            attr_case.run()
+            assert torch.get_num_threads() == max(1, len(os.sched_getaffinity(0)) // 2)
+            assert os.environ["OMP_WAIT_POLICY"] == "passive"
+        """
+    )
+    result = pytester.runpytest_subprocess(
+        "-n2",
+        "--attr-datasets=halves",
+        "--attr-methods=exact",
+        "--attr-models=linear",
+        "--attr-protocols=lerf,morf",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_a_bad_option_stops_a_spread_run_at_once(project):
+    result = project.runpytest_subprocess("-n2", "--attr-methods=nobody")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no method is called 'nobody'*"])

@@ -1,0 +1,446 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from safetensors.numpy import save_file
+
+from attrcheck.store.entries import BusyError, Entry, Store, StoreError, StoreWarning
+
+KEY, FINGERPRINT = "records/tiny-linear-morf/gradient", "0123456789abcdef"
+NAME = f"{KEY}-{FINGERPRINT}.safetensors"
+# Larger than what numpy prints in full, with a last bit that it rounds away.
+ENTRY = Entry(
+    {"correct": np.arange(12).reshape(3, 4) % 2 == 0, "logit": np.linspace(0, 1, 3000)},
+    {"seconds": 0.1, "constant": 2},
+)
+
+
+def never():
+    raise AssertionError("should have been found in the store")
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An open store."""
+    store = Store(tmp_path / "store", run="this-run")
+    store.open()
+    return store
+
+
+@pytest.fixture
+def path(store):
+    """The file of a written entry."""
+    store.obtain(KEY, FINGERPRINT, lambda: ENTRY)
+    return store.folder / NAME
+
+
+@pytest.fixture
+def obtain(store, same_arrays):
+    """Obtain the entry, which must be right; returns how often it was computed."""
+
+    def obtain(key=KEY, fingerprint=FINGERPRINT, store=store):
+        computed = []
+
+        def compute():
+            computed.append(1)
+            return ENTRY
+
+        entry = store.obtain(key, fingerprint, compute)
+        assert same_arrays(entry.arrays, ENTRY.arrays)
+        assert entry.info == ENTRY.info
+        return len(computed)
+
+    return obtain
+
+
+def left(folder, pattern="**/*"):
+    """Files that are neither entries nor locks."""
+    found = (path for path in Path(folder).glob(pattern) if path.is_file())
+    return [path.name for path in found if path.suffix not in (".safetensors", ".lock")]
+
+
+def test_an_entry_is_computed_once(store, obtain):
+    assert [obtain(), obtain(), obtain()] == [1, 0, 0]
+    assert obtain(store=Store(store.folder, run="another-run")) == 0
+    assert store.problems == []
+
+
+def test_other_keys_and_fingerprints_are_other_entries(obtain):
+    assert obtain() == 1
+    assert obtain(key=KEY + "2") == 1
+    assert obtain(fingerprint=FINGERPRINT[::-1]) == 1
+    assert obtain() == 0
+
+
+def test_an_entry_is_one_file_named_after_key_and_fingerprint(store, obtain):
+    obtain()
+    assert (store.folder / NAME).is_file()
+    assert left(store.folder) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=st.sampled_from(["bool", "int64", "float32", "float64", "uint8"]).flatmap(
+        lambda dtype: arrays(
+            dtype, array_shapes(min_dims=0, max_dims=3, max_side=4) | st.just((0, 3))
+        )
+    ),
+    info=st.dictionaries(
+        st.text(), st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
+    ),
+)
+def test_whatever_is_written_is_read_back_bit_for_bit(tmp_path, same_arrays, values, info):
+    entry = Entry({"rows": values, "turned": values.T}, info)
+    store = Store(tmp_path, run="this-run", fresh=False)
+    (tmp_path / f"k-{FINGERPRINT}.safetensors").unlink(missing_ok=True)
+    store.obtain("k", FINGERPRINT, lambda: entry)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = store.obtain("k", FINGERPRINT, never)
+    assert same_arrays(again.arrays, {"rows": values, "turned": values.T})
+    assert again.info == info
+
+
+def test_reading_does_not_depend_on_how_arrays_are_printed(path, obtain):
+    with np.printoptions(precision=2, threshold=5), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert obtain() == 0
+
+
+def header(path):
+    """The JSON header of a safetensors file, and the bytes after it."""
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    return json.loads(raw[8 : 8 + size]), raw[8 + size :]
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def text(path):
+    path.write_text("not an entry at all")
+
+
+def foreign(path):
+    save_file({"weight": np.ones(3)}, path)
+
+
+def foreign_with_our_name(path):
+    save_file({"weight": np.ones(3)}, path, {"attrcheck": "[1, 2]"})
+
+
+def misplaced(path):
+    other = path.with_name("other-0000000000000000.safetensors")
+    Store(path.parents[2]).obtain("records/tiny-linear-morf/other", "0" * 16, lambda: ENTRY)
+    other.rename(path)
+
+
+def outdated(path):
+    rewrite(path, schema=0)
+
+
+def without_digest(path):
+    rewrite(path, digest=None)
+
+
+def without_info(path):
+    rewrite(path, info=None)
+
+
+def other_info(path):
+    rewrite(path, info={"seconds": 99.0, "constant": 2})
+
+
+def flipped(path):
+    raw = bytearray(path.read_bytes())
+    raw[-12_000] ^= 1  # the last bit of a number in the middle of `logit`
+    path.write_bytes(raw)
+
+
+def rewrite(path, **changes):
+    """Change the head of an entry; None takes a part away."""
+    head, data = header(path)
+    ours = {**json.loads(head["__metadata__"]["attrcheck"]), **changes}
+    ours = {name: value for name, value in ours.items() if value is not None}
+    head["__metadata__"]["attrcheck"] = json.dumps(ours)
+    text = json.dumps(head).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+DAMAGES = [
+    truncate,
+    empty,
+    text,
+    foreign,
+    foreign_with_our_name,
+    misplaced,
+    outdated,
+    without_digest,
+    without_info,
+    other_info,
+    flipped,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_file_that_is_no_longer_right_is_named_set_aside_and_computed_again(
+    store, path, obtain, damage
+):
+    damage(path)
+    damaged = path.read_bytes()
+    with pytest.warns(StoreWarning, match=str(path)):
+        assert obtain() == 1
+    assert [kept.read_bytes() for kept in (store.folder / "aside").iterdir()] == [damaged]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert obtain() == 0
+
+
+def test_no_single_flipped_byte_goes_unnoticed(store, path, same_arrays):
+    """Wherever it is: the entry is read as it was, or set aside; never read as something else."""
+    whole = path.read_bytes()
+    size = len(whole)
+    for at in [*range(0, size - 24_012, 3), *range(size - 24_012, size, 997)]:
+        raw = bytearray(whole)
+        raw[at] ^= 1
+        path.write_bytes(raw)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            entry = store._read(path, KEY, FINGERPRINT)
+        if entry is not None:
+            assert same_arrays(entry.arrays, ENTRY.arrays), at
+            assert entry.info == ENTRY.info, at
+
+
+def test_a_damaged_file_is_gone_even_where_warnings_are_errors(path, obtain):
+    text(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(StoreWarning):
+            obtain()
+        assert obtain() == 1
+
+
+def test_a_damaged_file_that_another_worker_set_aside_first_is_no_problem(store, path, obtain):
+    """Both read it, both found it damaged, the other one was faster."""
+    text(path)
+    rename = Path.replace
+
+    def too_late(self, target):
+        if self == path:
+            rename(self, self.with_name("moved-by-the-other"))
+        return rename(self, target)
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(Path, "replace", lambda self, target: too_late(self, target))
+        store._read(path, KEY, FINGERPRINT)
+    assert obtain() == 1
+
+
+def test_fresh_ignores_older_runs_and_reuses_this_one(store, path, obtain):
+    fresh = Store(store.folder, run="next-run", fresh=True)
+    assert [obtain(store=fresh), obtain(store=fresh)] == [1, 0]
+    same_run = Store(store.folder, run="next-run", fresh=True)
+    assert obtain(store=same_run) == 0
+    assert obtain(store=Store(store.folder, run="last-run")) == 0
+    assert not (store.folder / "aside").exists()
+
+
+@pytest.mark.parametrize("inside", ["", "below/it"])
+def test_a_folder_that_cannot_be_made_is_an_error_that_says_what_to_do(tmp_path, inside):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / inside
+    with pytest.raises(StoreError) as caught:
+        Store(folder).open()
+    assert str(folder) in str(caught.value)
+    assert "--attr-store" in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path, monkeypatch):
+    def refuse(self, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(StoreError, match=r"Permission denied.*--attr-store"):
+        Store(tmp_path).open()
+
+
+def test_opening_makes_the_folder_and_leaves_nothing_in_it(tmp_path):
+    Store(tmp_path / "a" / "b").open()
+    Store(tmp_path / "a" / "b").open()
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_a_full_disk_costs_the_file_but_not_the_entry(store, obtain, monkeypatch):
+    def full(self, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        assert obtain() == 1
+    [problem] = store.problems
+    assert NAME in problem
+    assert "No space left on device" in problem
+    assert "--attr-store" in problem
+    assert left(store.folder) == []
+    assert obtain() == 1
+    assert obtain() == 0
+
+
+def test_a_full_disk_leaves_an_older_entry_alone(store, path, obtain, monkeypatch):
+    before = path.read_bytes()
+    fresh = Store(store.folder, run="next-run", fresh=True)
+
+    def full(self, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert obtain(store=fresh) == 1
+    assert len(fresh.problems) == 1
+    assert path.read_bytes() == before
+
+
+def test_a_file_in_the_way_of_a_folder_costs_the_file_but_not_the_entry(store, obtain):
+    (store.folder / "records").touch()
+    assert obtain() == 1
+    assert store.problems
+    assert all(NAME in problem for problem in store.problems)
+
+
+def test_a_file_in_the_way_of_the_locks_costs_no_more_than_the_lock(store, obtain):
+    (store.folder / "locks").touch()
+    assert obtain() == 1
+    assert store.problems
+
+
+def test_a_real_write_that_fails_half_way(tmp_path):
+    """The system refuses to let a file grow beyond a limit, as a full disk or a quota would."""
+    code = f"""
+        import json, resource, sys
+        from pathlib import Path
+        import numpy as np
+        from attrcheck.store.entries import Entry, Store
+        store = Store(Path({str(tmp_path)!r}))
+        store.open()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        entry = store.obtain("k", "f", lambda: Entry({{"rows": np.ones(1000)}}))
+        assert entry.arrays["rows"].sum() == 1000
+        print(*store.problems)
+    """
+    said = python(code)
+    assert "File too large" in said
+    assert str(tmp_path / "k-f.safetensors") in said
+    assert left(tmp_path) == []
+    assert list(tmp_path.glob("*.safetensors")) == []
+
+
+def test_a_computation_that_raises_leaves_no_file_and_no_lock(store, obtain):
+    def fail():
+        raise OSError(errno.EIO, "the method's own trouble")
+
+    with pytest.raises(OSError, match="own trouble"):
+        store.obtain(KEY, FINGERPRINT, fail)
+    assert list(store.folder.glob("**/*.safetensors")) == []
+    assert left(store.folder) == []
+    assert store.problems == []
+    started = time.monotonic()
+    assert obtain() == 1
+    assert time.monotonic() - started < 5
+
+
+def test_entries_can_be_obtained_while_another_is_computed(store, obtain):
+    def compute():
+        assert obtain("maps/tiny-linear/gradient") == 1
+        return ENTRY
+
+    store.obtain(KEY, FINGERPRINT, compute)
+    assert obtain() == 0
+    assert obtain("maps/tiny-linear/gradient") == 0
+
+
+WORKER = """
+    import os, sys, time
+    from pathlib import Path
+    import numpy as np
+    from attrcheck.store.entries import Entry, Store
+    folder = Path(sys.argv[1])
+    def compute():
+        (folder / f"computed-{{os.getpid()}}").touch()
+        {work}
+        return Entry({{"rows": np.arange(3)}})
+    store = Store(folder / "store", run="r")
+    store.open()
+    (folder / f"ready-{{os.getpid()}}").touch()
+    while len(list(folder.glob("ready-*"))) < {workers}:
+        time.sleep(0.01)
+    print(store.obtain("a/k", "f", compute).arrays["rows"].tolist(), store.problems)
+"""
+
+
+def command(code, *arguments):
+    return [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+
+
+def python(code, *arguments):
+    result = subprocess.run(command(code, *arguments), capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_who_does_not_wait_is_told_that_another_is_at_work(store, obtain):
+    hasty = Store(store.folder, patient=False)
+
+    def compute():
+        with pytest.raises(BusyError):
+            hasty.obtain("maps/a", "1", lambda: pytest.fail("computed twice"))
+        return hasty.obtain("maps/b", "1", lambda: Entry({}, {"of": "b"}))
+
+    assert store.obtain("maps/a", "1", compute).info == {"of": "b"}
+    assert hasty.obtain("maps/a", "1", lambda: pytest.fail("not found")).info == {"of": "b"}
+
+
+def test_two_processes_compute_an_entry_once(tmp_path):
+    code = WORKER.format(work="time.sleep(0.3)", workers=2)
+    workers = [
+        subprocess.Popen(command(code, tmp_path), stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    answers = [worker.communicate(timeout=60)[0].strip() for worker in workers]
+    assert answers == ["[0, 1, 2] []"] * 2
+    assert len(list(tmp_path.glob("computed-*"))) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_killed_holder_of_a_lock_blocks_nobody(tmp_path):
+    code = WORKER.format(work="time.sleep(60)", workers=1)
+    holder = subprocess.Popen(command(code, tmp_path), stdout=subprocess.PIPE)
+    try:
+        while not list(tmp_path.glob("computed-*")):
+            assert holder.poll() is None
+            time.sleep(0.02)
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.communicate()
+    started = time.monotonic()
+    entry = Store(tmp_path / "store").obtain("a/k", "f", lambda: ENTRY)
+    assert time.monotonic() - started < 5
+    assert entry is ENTRY
+    assert (tmp_path / "store" / "a" / "k-f.safetensors").is_file()

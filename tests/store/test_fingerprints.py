@@ -1,0 +1,388 @@
+import copy
+import importlib
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from captum._utils.models.linear_model import SkLearnLasso
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from attrcheck.store import fingerprints as fingerprint
+from attrcheck.store.fingerprints import digest, of_code
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: st.tuples(inner, inner),
+    max_leaves=4,
+)
+
+
+def test_a_digest_is_the_same_for_ever():
+    assert digest("a", 1, None, np.arange(3, dtype="<i8")) == "540a4d705765c50d"
+
+
+@given(st.lists(PLAIN, max_size=3), st.lists(PLAIN, max_size=3))
+def test_a_digest_tells_values_apart(left, right):
+    assert (digest(*left) == digest(*right)) == (repr(left) == repr(right))
+
+
+@given(arrays(np.float32, array_shapes(max_dims=3, max_side=4), elements=st.floats(width=32)))
+def test_a_tensor_counts_like_its_array(array):
+    assert digest(torch.from_numpy(array.copy())) == digest(array)
+    assert digest(np.asfortranarray(array)) == digest(array)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.arange(6.0).reshape(3, 2),
+        np.arange(6.0),
+        np.arange(6.0, dtype=np.float32).reshape(2, 3),
+        np.arange(6).reshape(2, 3),
+        np.arange(6.0).reshape(2, 3) + 1e-15,
+        -np.arange(6.0).reshape(2, 3),
+    ],
+    ids=["shape", "axes", "precision", "kind", "last bits", "sign"],
+)
+def test_arrays_differ_by_dtype_shape_and_every_bit(other):
+    assert digest(np.arange(6.0).reshape(2, 3)) != digest(other)
+
+
+def test_an_array_counts_in_full_however_large_and_wherever_it_stands():
+    one = np.arange(5000, dtype=np.float64)
+    other = one.copy()
+    other[2500] += 1e-9
+    assert digest(one) != digest(other)
+    assert digest(("rows", one)) != digest(("rows", other))
+    assert digest([{"rows": one}]) != digest([{"rows": other}])
+
+
+def test_a_digest_does_not_depend_on_how_arrays_are_printed():
+    part = ("rows", np.array([0.123456789]))
+    before = digest(part)
+    with np.printoptions(precision=2):
+        assert digest(part) == before
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.int64])
+def test_tensors_of_any_dtype_have_a_digest(dtype):
+    zeros = torch.zeros(3, dtype=dtype)
+    assert digest(zeros) == digest(zeros.clone().requires_grad_(dtype.is_floating_point))
+    assert digest(zeros) != digest(torch.ones(3, dtype=dtype))
+
+
+# The project that the tests below edit: which of its functions notice which edit?
+
+PROJECT = {
+    "plain.py": "def method(): return 1",
+    "helped.py": """
+        from helpers import helper
+        def method(): return helper()
+    """,
+    "whole_module.py": """
+        import helpers
+        def method(): return helpers.helper()
+    """,
+    "constant.py": """
+        from constants import STEPS
+        def method(): return STEPS
+    """,
+    "lazy.py": """
+        def method():
+            from helpers import helper
+            return helper()
+    """,
+    "dotted.py": """
+        import package.inner
+        def method(): return package.inner.inner()
+    """,
+    "borrowed.py": """
+        import installed_library
+        def method(): return installed_library.f()
+    """,
+    "callable_object.py": """
+        class Method:
+            def __call__(self): return 1
+        method = Method()
+    """,
+    "partials.py": """
+        from functools import partial
+        import plain, helpers
+        method = partial(partial(helpers.general, 1), steps=STEPS_HERE)
+    """.replace("STEPS_HERE", "5"),
+    "helpers.py": """
+        import deeper
+        def helper(): return deeper.deep()
+        def general(scale, steps): return scale * steps
+    """,
+    "deeper.py": "def deep(): return 1",
+    "constants.py": "STEPS = 5",
+    "unrelated.py": "def f(): return 1",
+    "package/__init__.py": """
+        from . import inner
+        def method(): return inner.inner()
+    """,
+    "package/inner.py": "def inner(): return 1",
+    "package/first.py": """
+        import package
+        def method(): return 1
+    """,
+    "package/second.py": "def method(): return 1",
+    "site/installed_library.py": "def f(): return 1",
+}
+
+ASK = """
+import importlib, json, sys, sysconfig
+paths = sysconfig.get_paths()
+sysconfig.get_paths = lambda: {**paths, "purelib": sys.argv[1] + "/site"}
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/site"]
+import unrelated
+modules = {name: importlib.import_module(name) for name in sys.argv[2:]}
+from attrcheck.store.fingerprints import of_code
+print(json.dumps({name: of_code(module.method) for name, module in modules.items()}))
+"""
+
+METHODS = [
+    "plain",
+    "helped",
+    "whole_module",
+    "constant",
+    "lazy",
+    "dotted",
+    "borrowed",
+    "callable_object",
+    "partials",
+    "package",
+    "package.first",
+    "package.second",
+]
+
+
+def write(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+
+def fingerprints(folder, names=METHODS):
+    """Each method's fingerprint, in a fresh process that imports them in this order."""
+    command = [sys.executable, "-B", "-c", ASK, str(folder), *names]
+    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ})
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("original")
+    write(folder, PROJECT)
+    return fingerprints(folder)
+
+
+EDITS = {
+    "plain.py": {"plain"},
+    "helpers.py": {"helped", "whole_module", "lazy", "partials"},
+    "deeper.py": {"helped", "whole_module", "lazy", "partials"},
+    "constants.py": {"constant"},
+    "callable_object.py": {"callable_object"},
+    "unrelated.py": set(),
+    "package/second.py": {"package.second"},
+    "package/inner.py": {"package", "package.first", "dotted"},
+    "site/installed_library.py": set(),
+}
+
+
+@pytest.fixture(scope="module")
+def noticed(original, tmp_path_factory):
+    """For each file, who noticed that a line was added to it; all files edited side by side."""
+
+    def changed(name):
+        folder = tmp_path_factory.mktemp("edited")
+        write(folder, PROJECT | {name: textwrap.dedent(PROJECT[name]) + "\n# edited\n"})
+        return {key for key, value in fingerprints(folder).items() if value != original[key]}
+
+    return {name: changed(name) for name in EDITS}
+
+
+def test_each_method_has_a_fingerprint_of_its_own(original):
+    assert len(set(original.values())) == len(original)
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_noticed_by_those_that_build_on_the_file(noticed, name):
+    must = EDITS[name]
+    assert noticed[name] >= must
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_noticed_by_no_one_else(noticed, name):
+    # Whoever imports a module may be taken to build on all of it.
+    may = {"plain.py": {"partials"}, "package/inner.py": {"package.second"}}.get(name, set())
+    assert noticed[name] <= EDITS[name] | may
+
+
+def test_a_new_file_in_a_package_changes_nobody_elses_fingerprint(original, tmp_path):
+    write(tmp_path, PROJECT | {"package/third.py": "def method(): return 3"})
+    found = fingerprints(tmp_path, ["package.third", *METHODS])
+    assert {name: found[name] for name in METHODS} == original
+
+
+def test_a_fingerprint_does_not_depend_on_the_order_of_imports(original, tmp_path):
+    write(tmp_path, PROJECT)
+    assert fingerprints(tmp_path, METHODS[::-1]) == original
+
+
+def test_a_partial_counts_with_its_function_and_its_arguments():
+    def general(steps, scale):
+        return steps * scale
+
+    one = of_code(partial(general, 5, scale=2))
+    assert one == of_code(partial(general, 5, scale=2))
+    assert one == of_code(partial(partial(general, 5), scale=2))
+    assert one != of_code(partial(general, 6, scale=2))
+    assert one != of_code(partial(general, 5, scale=3))
+    assert one != of_code(general)
+
+
+def test_a_closure_counts_with_what_it_closes_over():
+    def make(steps):
+        return lambda: steps
+
+    assert of_code(make(5)) == of_code(make(5))
+    assert of_code(make(5)) != of_code(make(6))
+
+
+CONFTESTS = """
+import importlib.util, sys
+def load(path):  # as pytest does it with conftest files of folders that are no packages
+    sys.modules.pop("conftest", None)
+    spec = importlib.util.spec_from_file_location("conftest", path)
+    module = sys.modules["conftest"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+modules = [load(path) for path in sys.argv[1:]]
+from attrcheck.store.fingerprints import of_code
+print(*(of_code(module.method) for module in modules))
+"""
+
+
+def test_two_conftests_of_the_same_name_are_two_files(tmp_path):
+    def of(top, inner):
+        write(tmp_path, {"conftest.py": top, "inner/conftest.py": inner})
+        paths = [tmp_path / "conftest.py", tmp_path / "inner" / "conftest.py"]
+        command = [sys.executable, "-B", "-c", CONFTESTS, *map(str, paths)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    one, two = "def method(): return 1\n", "def method(): return 2\n"
+    before = of(one, one)
+    assert of(two, one)[0] != before[0]
+    assert of(two, one)[1] == before[1]
+    assert of(one, two)[0] == before[0]
+    assert of(one, two)[1] != before[1]
+
+
+def of(*parts, **settings):
+    """A function that was given some settings."""
+    return partial(print, *parts, **settings)
+
+
+def closing_over(value):
+    return lambda: value
+
+
+class Caller:
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self):
+        return self.value
+
+    def bound(self):
+        return self.value
+
+
+VALUES = [
+    (1, 2),
+    ((1, 2), (2, 1)),
+    ({"a": 1}, {"a": 2}),
+    ({1, 2}, {1, 3}),
+    (Path("a"), Path("b")),
+    (torch.zeros(2), torch.ones(2)),
+    (torch.float32, torch.float64),
+    (partial(print, 1), partial(print, 2)),
+    (Caller([1]), Caller([2])),
+    (torch.nn.LeakyReLU(0.1), torch.nn.LeakyReLU(0.2)),
+    (SkLearnLasso(alpha=0.1), SkLearnLasso(alpha=0.2)),
+    (len, print),
+]
+
+
+@pytest.mark.parametrize("hold", [of, closing_over, Caller, lambda value: Caller(value).bound])
+@pytest.mark.parametrize(("one", "other"), VALUES)
+def test_whatever_a_function_holds_counts(hold, one, other):
+    assert of_code(hold(one)) != of_code(hold(other))
+    assert of_code(hold(one)) == of_code(hold(copy.deepcopy(one)))
+
+
+def test_a_function_may_hold_itself():
+    def count(number):
+        return number and count(number - 1)
+
+    caller = Caller(None)
+    caller.value = [caller, count]
+    assert of_code(count) == of_code(count)
+    assert of_code(caller) != of_code(Caller(None))
+
+
+def test_libraries_are_told_apart_by_name_and_version_not_walked(monkeypatch):
+    """Only what is registered is read, and what it imports of its own project."""
+    read = []
+    monkeypatch.setattr(fingerprint, "_of_file", lambda name, *place: read.append(name) or name)
+    of_code(closing_over([torch.nn.ReLU(), SkLearnLasso(alpha=1.0), np.sum, Caller(1)]))
+    assert set(read) == {__name__}
+
+
+def test_what_cannot_be_imported_or_found_is_left_out(tmp_path, monkeypatch):
+    """A relative import outside of a package, and a package that raises."""
+    (tmp_path / "raises").mkdir()
+    (tmp_path / "raises" / "__init__.py").write_text("raise RuntimeError('no')")
+    (tmp_path / "lonely.py").write_text(
+        "def f():\n    from . import sibling\n    import raises.inside\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("lonely")
+    assert of_code(module.f)
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_libraries_of_another_environment_are_libraries_too(tmp_path, monkeypatch, folder):
+    place = tmp_path / "lib" / folder
+    place.mkdir(parents=True)
+    (place / "elsewhere.py").write_text("x = 1\n")
+    (tmp_path / "uses_it.py").write_text("import elsewhere\n\ndef f(): return elsewhere.x\n")
+    for path in (place, tmp_path):
+        monkeypatch.syspath_prepend(path)
+    before = of_code(importlib.import_module("uses_it").f)
+    (place / "elsewhere.py").write_text("x = 2\n")
+    fingerprint._of_file.cache_clear()
+    assert of_code(importlib.import_module("uses_it").f) == before
+    del sys.modules["uses_it"], sys.modules["elsewhere"]
+
+
+def test_what_a_function_notes_while_it_works_makes_it_no_other():
+    notes, caller = [], Caller({})
+    function = closing_over(notes)
+    before = of_code(function), of_code(caller), of_code(caller.bound)
+    notes.append(1)
+    caller.value["a"] = 1
+    assert (of_code(function), of_code(caller), of_code(caller.bound)) == before

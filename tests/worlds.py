@@ -249,7 +249,7 @@ def masks(height, width, seed=0):
     return {name: keep for name, keep in {**scattered, **blobs, **shapes}.items() if keep.any()}
 
 
-IMAGES, CHANNELS, SIDE, CLASSES = 8, 2, 5, 3
+IMAGES, CHANNELS, TINY_SIDE, CLASSES = 8, 2, 5, 3
 # Everything here is small: more threads would only wait for each other, and for other workers.
 torch.set_num_threads(1)
 
@@ -259,7 +259,7 @@ def tiny_dataset(name="tiny", count=IMAGES, **changes):
     generator = torch.Generator().manual_seed(1)
     settings = {
         "name": name,
-        "images": torch.rand(count, CHANNELS, SIDE, SIDE, generator=generator),
+        "images": torch.rand(count, CHANNELS, TINY_SIDE, TINY_SIDE, generator=generator),
         "labels": torch.arange(count) % CLASSES,
         "classes": CLASSES,
         "mean": (0.5,) * CHANNELS,
@@ -352,5 +352,5 @@ class Tiny:
 
     def in_batches_of(self, images, monkeypatch):
         """Cut all images into batches of this size."""
-        monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", images * CHANNELS * SIDE * SIDE)
+        monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", images * CHANNELS * TINY_SIDE * TINY_SIDE)
         self.restart()

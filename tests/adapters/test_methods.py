@@ -103,7 +103,7 @@ def test_select_passes_a_prefixed_name_through_only_if_it_is_asked_for(things, p
 def test_behind_a_prefix_stands_one_name(things, name):
     assert name not in things
     for ask in (things.get, things.select):
-        with pytest.raises(RegistryError, match="behind lib: stands the name of one class"):
+        with pytest.raises(RegistryError, match="write one whole name after lib:"):
             ask(name)
 
 

@@ -411,7 +411,7 @@ def test_another_stage_by_the_name_of_its_module_or_node(name, stage):
 def test_a_stage_can_be_bound_and_registered(registries):
     gradcam = method.get("gradcam")
     early = functools.partial(gradcam.attribute, stage="c1")
-    method("gradcam_early", not_applicable=gradcam.applies, constant=gradcam.constant)(early)
+    method("gradcam_early", not_applicable=gradcam.not_applicable, constant=gradcam.constant)(early)
     model, arrays = published()
     found = method.get("gradcam_early").attribute(model, arrays["images"], arrays["targets"])
     wanted = attribute("gradcam", model, arrays["images"], arrays["targets"], stage="c1")
@@ -489,7 +489,7 @@ class Head(nn.Module):
 
 @each_cam
 def test_a_transformer_has_no_stage(name):
-    applies = method.get(name).applies
+    applies = method.get(name).not_applicable
     blank = worlds.blank()
     assert "attention follows" in applies(prepare(models.get("vit").build(blank)))
     assert "attention follows" in applies(prepare(Tokens(Attention())))
@@ -502,7 +502,7 @@ def test_a_transformer_has_no_stage(name):
 
 @each_cam
 def test_without_a_convolution_or_a_graph_there_is_no_cam(name):
-    applies = method.get(name).applies
+    applies = method.get(name).not_applicable
     assert "no convolution" in applies(prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 3))))
     with pytest.warns(NotTraceable):
         model = prepare(Branches())

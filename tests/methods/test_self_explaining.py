@@ -188,7 +188,7 @@ class Shifted(nn.Module):
 
 
 def test_a_constant_beside_the_signal_is_what_no_pixel_explains():
-    applies = method.get("bcos_weights").applies
+    applies = method.get("bcos_weights").not_applicable
     assert applies(prepare(Shifted(False))) is None
     assert "a constant is added" in applies(prepare(Shifted(True)))
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from attrcheck.store import fingerprints as fingerprint
+from attrcheck.store import sources
 from attrcheck.store.fingerprints import digest, of_code
 
 PLAIN = st.recursive(
@@ -134,9 +136,9 @@ PROJECT = {
     "package/inner.py": "def inner(): return 1",
     "package/first.py": """
         import package
-        def method(): return 1
+        def method(): return 11
     """,
-    "package/second.py": "def method(): return 1",
+    "package/second.py": "def method(): return 12",
     "site/installed_library.py": "def f(): return 1",
 }
 
@@ -190,45 +192,64 @@ def original(tmp_path_factory):
 
 
 EDITS = {
-    "plain.py": {"plain"},
-    "helpers.py": {"helped", "whole_module", "lazy", "partials"},
-    "deeper.py": {"helped", "whole_module", "lazy", "partials"},
-    "constants.py": {"constant"},
-    "callable_object.py": {"callable_object"},
-    "unrelated.py": set(),
-    "package/second.py": {"package.second"},
-    "package/inner.py": {"package", "package.first", "dotted"},
-    "site/installed_library.py": set(),
+    ("plain.py", "return 1", "return 2"): {"plain"},
+    ("helpers.py", "return deeper.deep()", "return -deeper.deep()"): {
+        "helped",
+        "whole_module",
+        "lazy",
+    },
+    ("helpers.py", "scale * steps", "scale + steps"): {"partials"},
+    ("deeper.py", "return 1", "return 2"): {"helped", "whole_module", "lazy"},
+    ("constants.py", "5", "6"): {"constant"},
+    ("partials.py", "steps=5", "steps=6"): {"partials"},
+    ("callable_object.py", "return 1", "return 2"): {"callable_object"},
+    ("unrelated.py", "return 1", "return 2"): set(),
+    ("package/second.py", "return 12", "return 2"): {"package.second"},
+    ("package/inner.py", "return 1", "return 2"): {"package", "dotted"},
+    ("site/installed_library.py", "return 1", "return 2"): set(),
+    # What must not be noticed: comments, docstrings, formatting, annotations, imports for type
+    # checkers, and what else a file defines.
+    ("plain.py", "return 1", "return 1  # the truth"): set(),
+    (
+        "plain.py",
+        "def method(): return 1",
+        'def method():\n    "One."\n    return (\n        1)',
+    ): set(),
+    ("plain.py", "def method()", "def method() -> int"): set(),
+    ("plain.py", "def method()", "def other(): return 3\ndef method()"): set(),
+    ("plain.py", "def method()", "import deeper\ndef method()"): set(),
+    (
+        "plain.py",
+        "def method()",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import deeper\ndef method()",
+    ): set(),
+    ("helpers.py", "def general", "STEPS = 3\ndef general"): set(),
 }
+"""An edit of a file, as (file, old, new), and who must notice it; nobody else may."""
 
 
 @pytest.fixture(scope="module")
 def noticed(original, tmp_path_factory):
-    """For each file, who noticed that a line was added to it; all files edited side by side."""
+    """For each edit, whose fingerprint changed; all edits side by side."""
 
-    def changed(name):
+    def changed(name, old, new):
         folder = tmp_path_factory.mktemp("edited")
-        write(folder, PROJECT | {name: textwrap.dedent(PROJECT[name]) + "\n# edited\n"})
+        source = textwrap.dedent(PROJECT[name])
+        assert old in source
+        write(folder, PROJECT | {name: source.replace(old, new)})
         return {key for key, value in fingerprints(folder).items() if value != original[key]}
 
-    return {name: changed(name) for name in EDITS}
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(EDITS, pool.map(lambda edit: changed(*edit), EDITS), strict=True))
 
 
-def test_each_method_has_a_fingerprint_of_its_own(original):
+def test_methods_of_other_code_have_other_fingerprints(original):
     assert len(set(original.values())) == len(original)
 
 
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_is_noticed_by_those_that_build_on_the_file(noticed, name):
-    must = EDITS[name]
-    assert noticed[name] >= must
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_is_noticed_by_no_one_else(noticed, name):
-    # Whoever imports a module may be taken to build on all of it.
-    may = {"plain.py": {"partials"}, "package/inner.py": {"package.second"}}.get(name, set())
-    assert noticed[name] <= EDITS[name] | may
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit[0]}: {edit[2]}")
+def test_an_edit_is_noticed_by_those_that_use_it_and_by_nobody_else(noticed, edit):
+    assert noticed[edit] == EDITS[edit]
 
 
 def test_a_new_file_in_a_package_changes_nobody_elses_fingerprint(original, tmp_path):
@@ -345,11 +366,14 @@ def test_a_function_may_hold_itself():
 
 
 def test_libraries_are_told_apart_by_name_and_version_not_walked(monkeypatch):
-    """Only what is registered is read, and what it imports of its own project."""
+    """Only what is registered is read, and what it uses of its own project."""
     read = []
-    monkeypatch.setattr(fingerprint, "_of_file", lambda name, *place: read.append(name) or name)
+    parse = sources.read_source
+    monkeypatch.setattr(
+        fingerprint, "read_source", lambda file, *place: read.append(file) or parse(file, *place)
+    )
     of_code(closing_over([torch.nn.ReLU(), SkLearnLasso(alpha=1.0), np.sum, Caller(1)]))
-    assert set(read) == {__name__}
+    assert {Path(file) for file in read} == {Path(__file__)}
 
 
 def test_what_cannot_be_imported_or_found_is_left_out(tmp_path, monkeypatch):
@@ -374,7 +398,7 @@ def test_libraries_of_another_environment_are_libraries_too(tmp_path, monkeypatc
         monkeypatch.syspath_prepend(path)
     before = of_code(importlib.import_module("uses_it").f)
     (place / "elsewhere.py").write_text("x = 2\n")
-    fingerprint._of_file.cache_clear()
+    del sys.modules["uses_it"]
     assert of_code(importlib.import_module("uses_it").f) == before
     del sys.modules["uses_it"], sys.modules["elsewhere"]
 

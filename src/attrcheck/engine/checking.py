@@ -116,8 +116,13 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
         pair = lab.pair(case.dataset, case.model, lab.settings.images)
         if not method.not_applicable(pair.network):
             break
-    claims = dict(method.axioms), method.passes, lab.settings.seed
-    key = keys.of_verdict(pair.fingerprint, key_of(method), of_code(check.run), claims)
+    key = keys.of_verdict(
+        pair=pair.key,
+        method=key_of(method),
+        check=of_code(check.run),
+        claims=[dict(method.axioms), method.passes],
+        seed=lab.settings.seed,
+    )
 
     def look() -> Verdict:
         with limited_to(lab.settings.memory):

@@ -79,7 +79,7 @@ class Evaluation:
         """What the model makes of the images as they are, once for all methods and protocols."""
         pair = self.pair
         key = f"shared/{self.case.pair}/intact"
-        return self.store.obtain(key, pair.fingerprint, lambda: Entry(observe_intact(pair))).arrays
+        return self.store.obtain(key, pair.key, lambda: Entry(observe_intact(pair))).arrays
 
     @cached_property
     def shared(self) -> Rows:
@@ -97,7 +97,7 @@ class Evaluation:
             return Entry(observe_shared(shared, pair, images, self.intact, seed))
 
         key = f"shared/{self.case.pair}/{shared.key}"
-        fingerprint = keys.of_shared(pair.fingerprint, shared, images, seed)
+        fingerprint = keys.of_shared(pair.key, shared, images, seed)
         return self.store.obtain(key, fingerprint, compute).arrays
 
     def maps(self, method: Method, wait: bool = True) -> Entry:
@@ -112,7 +112,7 @@ class Evaluation:
                 return attribute(method, pair, seed)
 
         key = f"maps/{self.case.pair}/{method.name}"
-        fingerprint = keys.of_maps(pair.fingerprint, key_of(method), seed)
+        fingerprint = keys.of_maps(pair.key, key_of(method), seed)
         return self.store.obtain(key, fingerprint, compute, wait)
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
@@ -137,9 +137,7 @@ class Evaluation:
             return Entry(rows, {**maps.info, "passes": counted})
 
         key = f"records/{self.case.pair}-{protocol.observation or self.case.protocol}/{method.name}"
-        fingerprint = keys.of_rows(
-            pair.fingerprint, key_of(method), protocol, images, self.settings.seed
-        )
+        fingerprint = keys.of_rows(pair.key, key_of(method), protocol, images, self.settings.seed)
         return self.store.obtain(key, fingerprint, compute, wait)
 
     def observe_all(self, progress: Progress = lambda text: None) -> dict[str, Entry | Outcome]:

@@ -1,7 +1,10 @@
 """Keys: all that decides a value, and nothing else. What makes a record stale is told here.
 
+A key is a few named parts, each a short hash or a plain value; an entry of the store is found by
+the hash of all of them, and keeps them, so that it can be told which part has changed since.
+
 Code counts by its syntax trees, without comments and docstrings: that of a method or protocol with
-whatever it uses (see `store.fingerprints`), and that of the engine itself, ENGINE, in every key.
+whatever it uses (see `store.closures`), and that of the engine itself, ENGINE, in every key.
 Libraries count by version, data and weights by their bytes, settings by value.
 """
 
@@ -18,6 +21,7 @@ from attrcheck.contracts import Dataset, Method, Protocol, Shared, Tuning
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.removal import removal as removals
+from attrcheck.store.entries import Key
 from attrcheck.store.fingerprints import digest, of_code, of_module, of_tree, of_value
 from attrcheck.tensors.batching import QUICK_ELEMENTS
 from attrcheck.training import WEIGHTS
@@ -51,35 +55,39 @@ def of_dataset(data: Dataset) -> str:
     return digest(data.images, data.labels, data.masks, data.classes, data.mean, data.std, data.ids)
 
 
+def of_weights(network: nn.Module) -> str:
+    """The weights and saved buffers of a network, by name."""
+    return digest(dict(network.state_dict()))
+
+
 def of_pair(
     data: Dataset, whole: Dataset, build: Callable[..., Any], network: nn.Module, device: str
-) -> str:
+) -> Key:
     """The images, and the network with its weights, as they are prepared on a kind of device."""
-    return digest(
-        engine(),
-        of_dataset(data),
-        of_dataset(whole),
-        of_code(build),
-        of_code(prepare),
-        of_code(predictor_of),
-        torch.device(device).type,
-        torch.__version__,
-        QUICK_ELEMENTS,
-        *(part for item in network.state_dict().items() for part in item),
-    )
+    return {
+        "engine": engine(),
+        "images": of_dataset(data),
+        "dataset": of_dataset(whole),
+        "model": of_code(build),
+        "weights": of_weights(network),
+        "preparation": digest(of_code(prepare), of_code(predictor_of)),
+        "batches": digest(QUICK_ELEMENTS),
+        "device": torch.device(device).type,
+        "torch": torch.__version__,
+    }
 
 
-def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tuning: Tuning) -> str:
+def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tuning: Tuning) -> Key:
     """A fine-tuned model: what it was before, and what it learns from."""
-    return digest(
-        dict(network.state_dict()),
-        of_dataset(data),
-        of_code(build),
-        of_code(finetune),
-        of_code(data.training) if data.training else "",
-        tuning,
-        torch.__version__,
-    )
+    return {
+        "weights": of_weights(network),
+        "dataset": of_dataset(data),
+        "model": of_code(build),
+        "finetuning": of_code(finetune),
+        "training split": of_code(data.training) if data.training else "",
+        "tuning": of_value(tuning),
+        "torch": torch.__version__,
+    }
 
 
 def of_method(method: Method, base: Method | None) -> str:
@@ -102,29 +110,39 @@ def of_settings(observer: Protocol | Shared) -> str:
     return of_value({name: getattr(observer, name) for name in names})
 
 
-def of_maps(pair: str, method: str, seed: int) -> str:
-    """The maps of a method for a pair, both given by their own keys."""
-    return digest(pair, method, seed)
+def of_maps(pair: Key, method: str, seed: int) -> Key:
+    """The maps of a method for a pair."""
+    return {**pair, "method": method, "seed": str(seed)}
 
 
-def of_shared(pair: str, shared: Shared, images: int, seed: int) -> str:
-    """What a protocol observes without a map."""
-    return digest(pair, of_observer(shared), of_settings(shared), images, seed)
+def of_shared(pair: Key, shared: Shared, count: int, seed: int) -> Key:
+    """What a protocol observes without a map, of so many images."""
+    return {
+        **pair,
+        "protocol": of_observer(shared),
+        "settings": of_settings(shared),
+        "count": str(count),
+        "seed": str(seed),
+    }
 
 
-def of_rows(pair: str, method: str, protocol: Protocol, images: int, seed: int) -> str:
-    """What a protocol observed of a method."""
-    settings = protocol.observation or of_settings(protocol)
-    return digest(pair, method, of_observer(protocol), settings, images, seed)
+def of_rows(pair: Key, method: str, protocol: Protocol, count: int, seed: int) -> Key:
+    """What a protocol observed of a method, on so many images."""
+    return {
+        **of_maps(pair, method, seed),
+        "protocol": of_observer(protocol),
+        "settings": protocol.observation or of_settings(protocol),
+        "count": str(count),
+    }
 
 
-def of_verdict(*parts: Any) -> str:
+def of_verdict(**parts: Any) -> Key:
     """What a check found: checks look names up at run time, so all code that has a say counts."""
-    return digest(_deciding_code(), *parts, torch.__version__)
+    known = {name: of_value(part) for name, part in parts.items()}
+    return {**known, "code": _deciding_code(), "torch": torch.__version__}
 
 
 @functools.cache
 def _deciding_code() -> str:
-    return digest(
-        of_tree(DECIDING), *(path.read_bytes() for path in sorted(WEIGHTS.rglob("*.json")))
-    )
+    facts = (path.read_bytes() for path in sorted(WEIGHTS.rglob("*.json")))
+    return digest(of_tree(DECIDING), *facts)

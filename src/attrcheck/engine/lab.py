@@ -20,8 +20,8 @@ from attrcheck.engine.resampling import resample
 from attrcheck.engine.results import plain_figures
 from attrcheck.engine.retraining import of_training, trainer
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import Entry, Store
-from attrcheck.store.fingerprints import digest, of_code
+from attrcheck.store.entries import Entry, Key, Store
+from attrcheck.store.fingerprints import of_code
 
 FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
@@ -101,7 +101,7 @@ class Lab:
         code: Callable[..., Any],
     ) -> dict[str, NDArray[np.generic]]:
         """Arrays that a check computes for a pair, from the store if `code` has not changed."""
-        key = digest(cast(Pair, pair).fingerprint, of_code(code), self.settings.seed)
+        key = {**cast(Pair, pair).key, "method": of_code(code), "seed": str(self.settings.seed)}
         entry = self.store.obtain(f"maps/{pair.name}/{name}", key, lambda: Entry(compute()))
         return entry.arrays
 
@@ -115,13 +115,16 @@ class Lab:
             return check.run(self, *arguments)
         settings = self.settings
         subject = protocols.get(protocol).make(settings.profile) if protocol else None
-        code = (keys.of_observer(subject), keys.of_settings(subject)) if subject else ""
-        device = torch.device(settings.device).type
-        key = keys.of_verdict(code, settings.profile, settings.seed, device)
+        key = keys.of_verdict(
+            protocol=(keys.of_observer(subject), keys.of_settings(subject)) if subject else "",
+            profile=settings.profile,
+            seed=settings.seed,
+            device=torch.device(settings.device).type,
+        )
         name = f"checks/{check.name}/{protocol or 'suite'}"
         return self.stored_verdict(name, key, lambda: check.run(self, *arguments))
 
-    def stored_verdict(self, name: str, key: str, look: Callable[[], Verdict]) -> Verdict:
+    def stored_verdict(self, name: str, key: Key, look: Callable[[], Verdict]) -> Verdict:
         """A verdict from the store, else found and kept."""
 
         def compute() -> Entry:

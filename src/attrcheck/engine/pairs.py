@@ -24,8 +24,7 @@ from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
-from attrcheck.store.entries import Store
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.entries import Key, Store
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
 from attrcheck.training.weights import load_weights
@@ -53,7 +52,7 @@ class Pair:
     predictor: Predictor
     images: Tensor
     labels: Tensor
-    fingerprint: str
+    key: Key
     tuned: Mapping[str, Any] = field(default_factory=dict)
     whole: Dataset | None = None
     loader: Loader | None = None
@@ -99,7 +98,8 @@ class Pair:
 
     def altered(self, how: str, **changes: Any) -> Pair:
         """The pair with another network, predictor, images or labels; `how` tells its records."""
-        return replace(self, fingerprint=digest(self.fingerprint, how), **changes)
+        before = self.key.get("altered", "")
+        return replace(self, key={**self.key, "altered": f"{before}{how};"}, **changes)
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
@@ -148,9 +148,9 @@ class Loader:
         if tuning is not None:
             network, facts = tuned(network, whole, spec, tuning, self.store)
         data = whole.head(images)
-        fingerprint = keys.of_pair(data, whole, spec.build, network, self.device)
+        key = keys.of_pair(data, whole, spec.build, network, self.device)
         pair = pair_of(network, data, model, self.device)
-        return replace(pair, fingerprint=fingerprint, tuned=facts, whole=whole, loader=self)
+        return replace(pair, key=key, tuned=facts, whole=whole, loader=self)
 
 
 def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
@@ -162,7 +162,7 @@ def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
         predictor=predictor_of(network),
         images=data.normalise(data.images.to(device)),
         labels=data.labels.to(device),
-        fingerprint="",
+        key={},
     )
 
 

@@ -2,27 +2,25 @@
 
     records/<dataset>-<model>-<observation>/<method>: rows of one method
     maps/<dataset>-<model>/<method>: its maps, for all protocols
-    shared/<dataset>-<model>/<key>: rows that need no map
-    tuned/<dataset>-<model>/<key>: weights of a fine-tuned model
+    shared/<dataset>-<model>/<name>: rows that need no map
+    tuned/<dataset>-<model>/<name>: weights of a fine-tuned model
     checks/<check>/<method, protocol or suite>: the verdict, without rows
     locks/, aside/: who is computing what; files that could not be read
 
-Names go on with -<fingerprint>.safetensors.
-
-The fingerprint covers all that an entry depends on: when something changed, nothing is found
-under the new fingerprint, and the entry is computed again.
+File names go on with -<fingerprint>.safetensors: the hash of the entry's key, which covers all that
+the entry depends on. When something changes, nothing is found under the new fingerprint, and the
+entry is computed again.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -31,9 +29,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.store.files import write_whole
 from attrcheck.store.fingerprints import digest
 
-SCHEMA = 1
+SCHEMA = 2
+SUFFIX = ".safetensors"
+
+Key: TypeAlias = Mapping[str, str]
+"""All that an entry depends on, by name: short hashes and plain values."""
 
 
 class StoreError(AttrcheckError):
@@ -58,7 +61,7 @@ class Entry:
 
 @dataclass
 class Store:
-    """Entries by key. With `fresh`, only what this very run wrote is taken from disk."""
+    """Entries by name and key. With `fresh`, only what this very run wrote is taken from disk."""
 
     folder: Path
     run: str = ""
@@ -67,12 +70,10 @@ class Store:
     """Writes that failed; what they should have kept lives on in memory."""
 
     def open(self) -> None:
-        """Make the folder and prove that it can be written to."""
-        probe = self.folder / f".probe-{os.getpid()}"
+        """Make the folder, hidden from git, and prove that it can be written to."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            probe.touch()
-            probe.unlink()
+            write_whole(self.folder / ".gitignore", b"*\n")
         except OSError as error:
             raise StoreError(
                 f"the store {self.folder} cannot be written to ({error.strerror}); "
@@ -84,33 +85,38 @@ class Store:
         problems, self.problems = self.problems, []
         return problems
 
-    def obtain(
-        self, key: str, fingerprint: str, compute: Callable[[], Entry], wait: bool = True
-    ) -> Entry:
-        """The entry under this key, read from disk or computed and written, by one worker only.
+    def obtain(self, name: str, key: Key, compute: Callable[[], Entry], wait: bool = True) -> Entry:
+        """The entry of this name and key, read from disk, or computed and written by one worker.
 
         Where another process is computing it, wait for that, or else raise BusyError.
         """
-        # A colon, as in captum:Lime, is not allowed in file names everywhere.
-        path = self.folder / f"{key.replace(':', '+')}-{fingerprint}.safetensors"
-        if (entry := self._read(path, key, fingerprint)) is not None:
+        path = self.path(name, key)
+        if (entry := self._read(path, name, key)) is not None:
             return entry
         with self._lock(path, wait):
-            if (entry := self._read(path, key, fingerprint)) is not None:
+            if (entry := self._read(path, name, key)) is not None:
                 return entry
             entry = compute()
-            self._write(path, key, fingerprint, entry)
+            self._write(path, name, key, entry)
             return entry
+
+    def path(self, name: str, key: Key) -> Path:
+        """The file of an entry."""
+        # A colon, as in captum:Lime, is not allowed in file names everywhere.
+        return self.folder / f"{name.replace(':', '+')}-{fingerprint(key)}{SUFFIX}"
 
     @contextmanager
     def _lock(self, path: Path, wait: bool) -> Iterator[None]:
-        """Hold the file's lock; the system frees it if the holder dies."""
+        """Hold the file's lock; the system frees it if the holder dies.
+
+        It only saves work done twice: entries are written whole, so whoever comes late finds one.
+        """
+        place = self._flat("locks", path).with_suffix(".lock")
         lock = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            place = self._flat("locks", path)
             place.parent.mkdir(exist_ok=True)
-            lock = FileLock(place.with_suffix(".lock"))
+            lock = FileLock(place)
             lock.acquire(blocking=wait)
         except Timeout as error:
             raise BusyError from error
@@ -121,21 +127,23 @@ class Store:
             yield
         finally:
             if lock is not None:
+                with suppress(OSError):  # where a file in use cannot be removed
+                    place.unlink()
                 lock.release()
 
-    def _read(self, path: Path, key: str, fingerprint: str) -> Entry | None:
+    def _read(self, path: Path, name: str, key: Key) -> Entry | None:
         if not path.exists():
             return None
         try:
             with safe_open(path, framework="np") as file:
                 head = dict(json.loads((file.metadata() or {}).get("attrcheck", "{}")))
-                arrays = {name: file.get_tensor(name) for name in sorted(file.keys())}
+                arrays = {array: file.get_tensor(array) for array in sorted(file.keys())}
         except (SafetensorError, OSError, ValueError, TypeError) as error:
             self._set_aside(path, f"unreadable: {error}")
             return None
-        expected = {"schema": SCHEMA, "key": key, "fingerprint": fingerprint}
-        if {name: head.get(name) for name in expected} != expected:
-            self._set_aside(path, "not an entry of this name")
+        expected = {"schema": SCHEMA, "name": name, "key": dict(key)}
+        if {part: head.get(part) for part in expected} != expected:
+            self._set_aside(path, "not an entry of this name and key")
             return None
         if head.get("digest") != _digest(arrays, head.get("info")):
             self._set_aside(path, "damaged: its contents do not match its digest")
@@ -144,24 +152,20 @@ class Store:
             return None
         return Entry(arrays, head["info"])
 
-    def _write(self, path: Path, key: str, fingerprint: str, entry: Entry) -> None:
+    def _write(self, path: Path, name: str, key: Key, entry: Entry) -> None:
         head = {
             "schema": SCHEMA,
-            "key": key,
-            "fingerprint": fingerprint,
+            "name": name,
+            "key": dict(key),
             "run": self.run,
             "digest": _digest(entry.arrays, entry.info),
             "info": entry.info,
         }
         # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
         arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
-            temporary.write_bytes(save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
-            temporary.replace(path)
+            write_whole(path, save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
             self._complain(path, error)
 
     def _set_aside(self, path: Path, why: str) -> None:
@@ -183,6 +187,11 @@ class Store:
             f"{path} could not be written ({error.strerror}); its result is in this report, but "
             "the next run computes it again: make room, or choose another --attr-store"
         )
+
+
+def fingerprint(key: Key) -> str:
+    """Sixteen hex digits of a key, whatever the order of its parts."""
+    return digest(*sorted(key.items()))
 
 
 def _digest(arrays: dict[str, NDArray[np.generic]], info: Any) -> str:

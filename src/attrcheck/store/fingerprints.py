@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import array
 import ast
 import functools
 import hashlib
+import io
+import logging
 import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from attrcheck.store.sources import (
-    OURS,
-    Closure,
-    Source,
-    is_installed,
-    place,
-    read_source,
-    source_of,
-    version,
-)
+import numpy as np
+
+from attrcheck.store.closures import Closure
+from attrcheck.store.places import is_installed, place, version
+from attrcheck.store.sources import OURS, Source, read_source, source_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_KNOWN: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 ROOT = Path(__file__).parent.parent
+_KNOWN: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 def digest(*parts: Any) -> str:
@@ -48,16 +45,10 @@ def _feed(hasher: Any, part: Any) -> None:
         hasher.update(f"{type(part).__name__}{len(part)}".encode())
         for item in part:
             _feed(hasher, item)
-    elif hasattr(part, "detach"):
-        hasher.update(str(part.dtype).removeprefix("torch.").encode())
-        # numpy has no bfloat16.
-        part = part.detach().cpu()
-        part = (part.float() if str(part.dtype) == "torch.bfloat16" else part).numpy()
-        hasher.update(f"{part.shape}".encode())
-        hasher.update(part.tobytes())
-    elif hasattr(part, "tobytes"):
-        hasher.update(f"{part.dtype}{part.shape}".encode())
-        hasher.update(part.tobytes())
+    elif isinstance(part, np.ndarray | np.generic) or _is_tensor(part):
+        kind, values = _array(part)
+        hasher.update(f"{kind}{values.shape}".encode())
+        hasher.update(values.tobytes())
     else:
         hasher.update(repr(part).encode())
     hasher.update(b"\0")
@@ -66,7 +57,7 @@ def _feed(hasher: Any, part: Any) -> None:
 def of_code(thing: Callable[..., Any]) -> str:
     """Hash of a function, class or callable object: of its code and of all that it uses.
 
-    See `store.sources` for what counts. The arguments of a partial, what a closure holds, defaults
+    See `store.closures` for what counts. The arguments of a partial, what a closure holds, defaults
     and the attributes of an object count by value, as they are when they are first looked at: some
     keep notes of what they did.
     """
@@ -86,14 +77,6 @@ def of_value(value: Any) -> str:
     return digest(_value(value, ()))
 
 
-def closure_of(thing: Callable[..., Any]) -> Closure:
-    """The definitions that the code of a function or class reaches, and the libraries."""
-    closure = Closure(_followed(thing))
-    for source, node in _nodes(thing):
-        closure.add(source, node)
-    return closure
-
-
 def of_module(name: str) -> str:
     """Hash of all code of a module, imported or not."""
     source = source_of(name)
@@ -110,32 +93,55 @@ def of_tree(names: tuple[str, ...]) -> str:
     return digest(*(ast.dump(source.tree) for source in trees if source))
 
 
+def closure_of(thing: Callable[..., Any]) -> Closure:
+    """The definitions that the code of a function or class reaches, and the libraries."""
+    home = str(getattr(thing, "__module__", "")).partition(".")[0]
+    closure = Closure(frozenset({OURS, home}))
+    for source, node in _nodes(thing):
+        closure.add(source, node)
+    return closure
+
+
 def _code(thing: Any, seen: tuple[int, ...]) -> Any:
     """Something with a stable hash for what can be called; `seen` are those that hold it."""
-    if isinstance(thing, functools.partial):
-        return ["partial", _code(thing.func, seen), _value([thing.args, thing.keywords], seen)]
+    if id(thing) in seen:
+        return getattr(thing, "__qualname__", type(thing).__name__)
     inside = (*seen, id(thing))
-    if (name := _library(thing)) and seen:  # what is registered counts, installed or not
-        return name
+    if isinstance(thing, functools.partial):
+        if isinstance(thing.func, functools.partial):  # one partial made from another is the same
+            return _code(_flat(thing), seen)
+        return ["partial", _code(thing.func, inside), _value([thing.args, thing.keywords], inside)]
     if isinstance(thing, types.MethodType):
         return ["method", _code(thing.__func__, inside), _value(thing.__self__, inside)]
-    held = _value(_held(thing), inside)
-    if isinstance(thing, types.FunctionType | type):
-        closure = closure_of(thing)
-        return ["code", closure.parts() or _compiled(thing), held]
-    return ["object", _code(type(thing), inside), held]
+    defined = isinstance(thing, types.FunctionType | type)
+    if not defined and not isinstance(thing, types.BuiltinFunctionType):
+        return ["object", _code(type(thing), inside), _value(_attributes(thing), inside)]
+    if (name := _library(thing)) and (seen or not defined):  # what is registered is looked into
+        return name
+    closure = closure_of(thing)
+    code = closure.parts() or _without_source(thing, inside)
+    return ["code", code, _called(closure, inside), _globals(thing, closure), _held(thing, inside)]
 
 
-def _held(thing: Any) -> list[Any]:
-    """What a function, class or object holds that its source does not tell."""
+def _flat(thing: functools.partial[Any]) -> functools.partial[Any]:
+    return functools.partial(thing.func, *thing.args, **thing.keywords)
+
+
+def _held(thing: Any, seen: tuple[int, ...]) -> Any:
+    """What a function or class holds that its source does not tell."""
     if isinstance(thing, type):
+        plain = {
+            name: value
+            for name, value in sorted(vars(thing).items())
+            if isinstance(value, PLAIN) and not name.startswith("__")
+        }
         # Methods of a class that a function made may hold what that function knew.
-        return [_cells(method) for method in vars(thing).values() if hasattr(method, "__closure__")]
-    if isinstance(thing, types.FunctionType):
-        attributes = {k: v for k, v in vars(thing).items() if k != "__wrapped__"}
-        wrapped = getattr(thing, "__wrapped__", None)
-        return [_cells(thing), thing.__defaults__, thing.__kwdefaults__, attributes, wrapped]
-    return [getattr(thing, "__dict__", {}), _slots(thing)]
+        cells = {name: held for name, part in vars(thing).items() if (held := _cells(part))}
+        return _value([plain, cells], seen)
+    attributes = {name: value for name, value in vars(thing).items() if name != "__wrapped__"}
+    wrapped = getattr(thing, "__wrapped__", None)
+    held = [_cells(thing), thing.__defaults__, thing.__kwdefaults__, attributes, wrapped]
+    return _value(held, seen)
 
 
 def _cells(function: Any) -> list[Any]:
@@ -146,18 +152,31 @@ def _cells(function: Any) -> list[Any]:
     return held
 
 
-def _slots(thing: Any) -> dict[str, Any]:
-    names = [name for kind in type(thing).__mro__ for name in _names(vars(kind).get("__slots__"))]
-    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+def _globals(thing: Any, closure: Closure) -> list[Any]:
+    """Plain values of the module-level names that are used: they may be set from elsewhere."""
+    own = getattr(thing, "__globals__", {})
+    values = []
+    for module, name in sorted(closure.variables):
+        home = own if own.get("__name__") == module else vars(sys.modules.get(module, types))
+        value = home.get(name)
+        if isinstance(value, PLAIN):
+            values.append((name, repr(value)))
+    return values
 
 
-def _names(slots: Any) -> Iterable[str]:
-    return (slots,) if isinstance(slots, str) else slots or ()
+def _called(closure: Closure, seen: tuple[int, ...]) -> list[Any]:
+    """The registered things that are asked for by name, as in `attrcheck.method.get("lrp")`."""
+    found = []
+    for kind, name in sorted(closure.registered):
+        registry = getattr(sys.modules[OURS], kind)
+        if name in registry:
+            found.append([kind, name, _value(registry.get(name), seen)])
+    return found
 
 
 def _value(value: Any, seen: tuple[int, ...]) -> Any:
     """A value as something with a stable hash; `seen` are those that it is part of."""
-    if isinstance(value, PLAIN) or hasattr(value, "tobytes") or hasattr(value, "detach"):
+    if isinstance(value, (*PLAIN, np.ndarray, np.generic)) or _is_tensor(value):
         return value
     if id(value) in seen:
         return type(value).__name__
@@ -169,36 +188,77 @@ def _value(value: Any, seen: tuple[int, ...]) -> Any:
         return [_value(item, inside) for item in value]
     if isinstance(value, set | frozenset):
         return sorted(str(_value(item, inside)) for item in value)
+    if isinstance(value, array.array | bytearray | memoryview):
+        return [type(value).__name__, getattr(value, "typecode", ""), bytes(value)]
     if isinstance(value, types.ModuleType):
-        return value.__name__
+        return version(value.__name__.partition(".")[0])
+    if isinstance(value, io.IOBase | logging.Logger):
+        return [type(value).__name__, str(getattr(value, "name", ""))]
+    if isinstance(value, Enum):
+        return [type(value).__qualname__, value.name]
     if callable(value):
         return [getattr(value, "__qualname__", ""), _code(value, seen)]
-    attributes = {**getattr(value, "__dict__", {}), **_slots(value)}
-    if isinstance(value, Enum) or not attributes:
+    attributes = _attributes(value)
+    if not attributes:
         return re.sub(" at 0x[0-9a-f]+", "", repr(value))
     return [_code(type(value), inside), _value(attributes, inside)]
 
 
+def _attributes(thing: Any) -> dict[str, Any]:
+    """What an object holds: attributes and slots; of a network, all but its hooks' numbers."""
+    names = [name for kind in type(thing).__mro__ for name in _names(vars(kind).get("__slots__"))]
+    slots = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+    attributes = {**getattr(thing, "__dict__", {}), **slots}
+    if "_forward_hooks" in attributes:  # a torch module: hooks are numbered across the process
+        return {
+            name: list(value.values()) if name.endswith("_hooks") else value
+            for name, value in attributes.items()
+            if value is not None and not name.endswith(("_hooks_with_kwargs", "_always_called"))
+        }
+    return attributes
+
+
+def _names(slots: Any) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else slots or ()
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _array(value: Any) -> tuple[str, np.ndarray[Any, Any]]:
+    """The name of the dtype and the values of an array, or of a tensor of any layout."""
+    if isinstance(value, np.ndarray | np.generic):
+        values = np.asarray(value)
+        if values.dtype.hasobject:
+            return "object", np.array([of_value(item) for item in values.ravel().tolist()])
+        return str(values.dtype), values
+    kind = str(value.dtype).removeprefix("torch.")
+    value = value.detach()
+    if value.is_meta or value.is_nested:
+        return f"{kind} {value.layout} {tuple(value.size(0) for _ in (0,))}", np.empty(0)
+    value = (value.dequantize() if value.is_quantized else value).cpu().to_dense()
+    # numpy has no bfloat16.
+    return kind, (value.float() if kind == "bfloat16" else value).resolve_conj().numpy()
+
+
 def _library(thing: Any) -> str:
     """What tells a function or class of an installed library from another; none for one's own."""
-    kind = thing if hasattr(thing, "__qualname__") else type(thing)
-    module = str(getattr(kind, "__module__", ""))
+    module = str(getattr(thing, "__module__", None) or "builtins")
     library = module.partition(".")[0]
     if library == OURS or not is_installed(place(library)[1]):
         return ""
-    return f"{module}.{kind.__qualname__} of {version(library)}"
-
-
-def _followed(thing: Any) -> frozenset[str]:
-    """The packages whose code counts: attrcheck's own, and that of what is registered."""
-    return frozenset({OURS, str(getattr(thing, "__module__", "")).partition(".")[0]})
+    return f"{module}.{thing.__qualname__} of {version(library)}"
 
 
 def _nodes(thing: Any) -> list[tuple[Source, ast.AST]]:
     """Where a function or class stands in its source; nothing where it has none."""
     if isinstance(thing, types.FunctionType):
-        code, home = thing.__code__, thing.__globals__
-        source = read_source(code.co_filename, home.get("__package__") or "")
+        code = thing.__code__
+        source = read_source(
+            code.co_filename, thing.__globals__.get("__package__") or "", thing.__module__
+        )
         return _at(source, code.co_name, code.co_firstlineno)
     source = _source_of_class(thing)
     if source is None:
@@ -229,22 +289,20 @@ def _source_of_class(kind: type) -> Source | None:
     for value in vars(kind).values():
         function = getattr(value, "__func__", getattr(value, "fget", value))
         if isinstance(function, types.FunctionType) and function.__module__ == kind.__module__:
-            file = function.__code__.co_filename
-            if source := read_source(file, function.__globals__.get("__package__") or ""):
+            package = function.__globals__.get("__package__") or ""
+            source = read_source(function.__code__.co_filename, package, kind.__module__)
+            if source is not None:
                 return source
-    if kind.__module__ not in sys.modules:
-        with suppress(ImportError):
-            import_module(kind.__module__)
     return source_of(kind.__module__)
 
 
-def _compiled(thing: Any) -> Any:
-    """Code without a source, as of `exec`: what it was compiled to."""
+def _without_source(thing: Any, seen: tuple[int, ...]) -> Any:
+    """Code of `exec`, or a class of `type()`: what it was compiled to, or made of."""
     if isinstance(thing, types.FunctionType):
         return _instructions(thing.__code__)
-    parts = sorted((name, value) for name, value in vars(thing).items() if callable(value))
-    methods = [(name, _compiled(value)) for name, value in parts if hasattr(value, "__code__")]
-    return [thing.__qualname__, methods, [base.__qualname__ for base in thing.__bases__]]
+    parts = {name: value for name, value in vars(thing).items() if not name.startswith("__")}
+    bases = [_code(base, seen) for base in thing.__bases__]
+    return [thing.__qualname__, bases, _value(parts, seen)]
 
 
 def _instructions(code: types.CodeType) -> list[Any]:

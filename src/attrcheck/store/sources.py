@@ -1,10 +1,6 @@
-"""What code is made of: the syntax trees that a definition reaches at run time, file by file.
+"""Source files as syntax trees: what each name of a file is defined as, and what it uses.
 
-A definition counts with what it uses: functions, classes and constants of its own file and of the
-project files that it imports from, one definition at a time. Comments, docstrings, formatting and
-annotations do not count, nor do imports for type checkers, nor what stands beside in a file.
-Installed libraries count by version.
-
+Comments, docstrings, formatting and annotations do not count, nor do imports for type checkers.
 Module-level statements that only change something (`TABLE.update(...)`) count with the names that
 they mention; those that mention none of the file's names count with everything in it.
 """
@@ -14,13 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
-import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
+
+from attrcheck.store.places import place
 
 OURS = "attrcheck"
 REGISTRIES = ("method", "dataset", "model", "protocol", "check", "removal")
@@ -50,85 +45,12 @@ class Source:
 
     path: str
     package: str
+    module: str
     tree: ast.Module
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imports: dict[str, Imported] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
     loose: list[ast.stmt] = field(default_factory=list)
-
-
-@dataclass
-class Closure:
-    """All that a definition reaches: trees by file, and the libraries that they import."""
-
-    follow: frozenset[str]
-    trees: dict[str, set[str]] = field(default_factory=dict)
-    libraries: set[str] = field(default_factory=set)
-    _seen: set[tuple[str, str]] = field(default_factory=set)
-
-    @property
-    def files(self) -> list[str]:
-        """The files that have a part in it."""
-        return sorted(self.trees)
-
-    def parts(self) -> list[str]:
-        """What the hash is made of: trees, whatever the folder, and versions of libraries."""
-        trees = sorted(tree for trees in self.trees.values() for tree in trees)
-        return [*trees, *sorted(map(version, self.libraries))]
-
-    def add(self, source: Source, node: ast.AST) -> None:
-        """A definition, and what it uses."""
-        trees = self.trees.setdefault(source.path, set())
-        trees.update(ast.dump(loose) for loose in source.loose)
-        tree = ast.dump(node)
-        if tree in trees:
-            return
-        trees.add(tree)
-        bound = local_imports(node, source.package)
-        for use in uses(node):
-            if use.name in bound:
-                self._import(bound[use.name], use.attributes)
-            else:
-                self._name(source, use)
-
-    def _name(self, source: Source, use: Use) -> None:
-        if use.name in source.definitions:
-            if (source.path, use.name) not in self._seen:
-                self._seen.add((source.path, use.name))
-                for statement in source.definitions[use.name]:
-                    self.add(source, statement)
-        elif use.name in source.imports:
-            self._import(source.imports[use.name], use.attributes)
-        else:
-            for module in source.stars:
-                self._import(Imported(module, use.name), use.attributes)
-
-    def _import(self, what: Imported, attributes: tuple[str, ...]) -> None:
-        """What an import brings; a module counts with the attributes that are read from it."""
-        inner = f"{what.module}.{what.attribute}"
-        if what.attribute and not self._foreign(what.module) and place(inner)[1]:
-            what = Imported(inner)
-        if self._foreign(what.module):
-            self.libraries.add(what.module.partition(".")[0])
-            return
-        source = source_of(what.module)
-        if source is None:
-            return
-        if not what.attribute:
-            if attributes:
-                self._import(Imported(what.module, attributes[0]), attributes[1:])
-            else:  # passed on as a whole
-                for statement in source.tree.body:
-                    self.add(source, statement)
-        elif {what.attribute} & {*source.definitions, *source.imports}:
-            self._name(source, Use(what.attribute, attributes))
-        elif source.stars:
-            for module in source.stars:
-                self._import(Imported(module, what.attribute), attributes)
-
-    def _foreign(self, module: str) -> bool:
-        library = module.partition(".")[0]
-        return library not in self.follow and is_installed(place(library)[1])
 
 
 def uses(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[Use]:
@@ -142,6 +64,8 @@ def uses(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[Use]:
         for part in body:
             yield from uses(part, inside)
         return
+    if isinstance(node, ast.Call) and (use := _asked(node)) and use.name not in local:
+        yield use
     if isinstance(node, ast.Attribute):
         chain = [node.attr]
         while isinstance(node.value, ast.Attribute):
@@ -155,6 +79,19 @@ def uses(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[Use]:
         yield Use(node.id)
     for child in ast.iter_child_nodes(node):
         yield from uses(child, local)
+
+
+def _asked(call: ast.Call) -> Use | None:
+    """`registry.get("name")`, as if the name were an attribute."""
+    function = call.func
+    if not (isinstance(function, ast.Attribute) and function.attr == "get" and call.args):
+        return None
+    name = call.args[0]
+    if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+        return None
+    for use in uses(function):
+        return Use(use.name, (*use.attributes, name.value))
+    return None
 
 
 def _bound_in(function: ast.AST) -> frozenset[str]:
@@ -186,18 +123,17 @@ def local_imports(node: ast.AST, package: str) -> dict[str, Imported]:
     for part in ast.walk(node):
         if isinstance(part, ast.Import | ast.ImportFrom):
             bound |= bindings(part, package)
-        elif isinstance(part, ast.Call) and (name := imported_by_name(part)):
-            bound[name] = Imported(name)
     return bound
 
 
-def imported_by_name(call: ast.Call) -> str:
-    """The module that `import_module("name")` imports; nothing for any other call."""
-    function = call.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if name != "import_module" or not call.args or not isinstance(call.args[0], ast.Constant):
-        return ""
-    return str(call.args[0].value)
+def imported_by_name(node: ast.AST) -> Iterator[str]:
+    """The modules that `import_module("name")` imports inside a definition."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Constant):
+            function = call.func
+            name = getattr(function, "attr", getattr(function, "id", ""))
+            if name == "import_module":
+                yield str(call.args[0].value)
 
 
 def bindings(node: ast.Import | ast.ImportFrom, package: str) -> dict[str, Imported]:
@@ -228,23 +164,23 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 def source_of(module: str) -> Source | None:
     """The source of a module of a project; None where it has no file that can be read."""
     package, file = place(module)
-    return read_source(file, package) if file.endswith(".py") else None
+    return read_source(file, package, module) if file.endswith(".py") else None
 
 
-def read_source(file: str, package: str) -> Source | None:
+def read_source(file: str, package: str, module: str = "") -> Source | None:
     """A file taken apart; parsed once for as long as it does not change."""
     try:
         stat = Path(file).stat()
-        return _parse(file, package, stat.st_mtime_ns, stat.st_size)
+        return _parse(file, package, module, stat.st_mtime_ns, stat.st_size)
     except (OSError, SyntaxError, ValueError):
         return None
 
 
 @functools.lru_cache(maxsize=1024)
-def _parse(file: str, package: str, time: int, size: int) -> Source:
+def _parse(file: str, package: str, module: str, time: int, size: int) -> Source:
     tree = ast.parse(Path(file).read_bytes())
     Cleaner().visit(tree)
-    source = Source(str(Path(file).resolve()), package, tree)
+    source = Source(str(Path(file).resolve()), package, module, tree)
     for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             source.imports.update(bindings(statement, package))
@@ -330,44 +266,3 @@ def _registers(decorator: ast.expr) -> bool:
             and function.attr in REGISTRIES
         )
     return isinstance(decorator, ast.Call) and getattr(function, "id", "") in REGISTRIES
-
-
-def place(name: str) -> tuple[str, str]:
-    """The package and the file of a module; empty where there is none."""
-    module = sys.modules.get(name)
-    if module is not None:
-        return getattr(module, "__package__", "") or "", getattr(module, "__file__", "") or ""
-    return _find(name)
-
-
-@functools.cache
-def _find(name: str) -> tuple[str, str]:
-    try:
-        spec = importlib.util.find_spec(name)
-    except Exception:  # whatever a package raises that cannot be imported here
-        return "", ""
-    return (spec.parent or "", spec.origin or "") if spec else ("", "")
-
-
-@functools.cache
-def is_installed(file: str) -> bool:
-    """Whether a file belongs to a library, of this environment or of one below it, or to Python."""
-    path = Path(file)
-    below = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    frozen = file in ("", "built-in", "frozen")
-    return below or frozen or any(path.is_relative_to(root) for root in _installed_roots())
-
-
-@functools.cache
-def _installed_roots() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return tuple({paths["stdlib"], paths["platstdlib"], paths["purelib"], paths["platlib"]})
-
-
-@functools.cache
-def version(library: str) -> str:
-    """A library with its version; those of Python itself are taken to be the same everywhere."""
-    for name in metadata.packages_distributions().get(library, ()):
-        with suppress(metadata.PackageNotFoundError):
-            return f"{name} {metadata.version(name)}"
-    return library

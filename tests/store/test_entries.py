@@ -16,10 +16,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors.numpy import save_file
 
-from attrcheck.store.entries import BusyError, Entry, Store, StoreError, StoreWarning
+from attrcheck.store.entries import (
+    IGNORED,
+    BusyError,
+    Entry,
+    Store,
+    StoreError,
+    StoreWarning,
+    fingerprint,
+)
 
-KEY, FINGERPRINT = "records/tiny-linear-morf/gradient", "0123456789abcdef"
-NAME = f"{KEY}-{FINGERPRINT}.safetensors"
+NAME, KEY = "records/tiny-linear-morf/gradient", {"method": "0123456789abcdef", "seed": "0"}
+FILE = f"{NAME}-{fingerprint(KEY)}.safetensors"
 # Larger than what numpy prints in full, with a last bit that it rounds away.
 ENTRY = Entry(
     {"correct": np.arange(12).reshape(3, 4) % 2 == 0, "logit": np.linspace(0, 1, 3000)},
@@ -42,22 +50,22 @@ def store(tmp_path):
 @pytest.fixture
 def path(store):
     """The file of a written entry."""
-    store.obtain(KEY, FINGERPRINT, lambda: ENTRY)
-    return store.folder / NAME
+    store.obtain(NAME, KEY, lambda: ENTRY)
+    return store.folder / FILE
 
 
 @pytest.fixture
 def obtain(store, same_arrays):
     """Obtain the entry, which must be right; returns how often it was computed."""
 
-    def obtain(key=KEY, fingerprint=FINGERPRINT, store=store):
+    def obtain(name=NAME, key=KEY, store=store):
         computed = []
 
         def compute():
             computed.append(1)
             return ENTRY
 
-        entry = store.obtain(key, fingerprint, compute)
+        entry = store.obtain(name, key, compute)
         assert same_arrays(entry.arrays, ENTRY.arrays)
         assert entry.info == ENTRY.info
         return len(computed)
@@ -66,9 +74,9 @@ def obtain(store, same_arrays):
 
 
 def left(folder, pattern="**/*"):
-    """Files that are neither entries nor locks."""
+    """Files that are not entries."""
     found = (path for path in Path(folder).glob(pattern) if path.is_file())
-    return [path.name for path in found if path.suffix not in (".safetensors", ".lock")]
+    return [path.name for path in found if path.suffix != ".safetensors" and path.name != IGNORED]
 
 
 def test_an_entry_is_computed_once(store, obtain):
@@ -77,16 +85,21 @@ def test_an_entry_is_computed_once(store, obtain):
     assert store.problems == []
 
 
-def test_other_keys_and_fingerprints_are_other_entries(obtain):
+def test_other_names_and_keys_are_other_entries(obtain):
     assert obtain() == 1
-    assert obtain(key=KEY + "2") == 1
-    assert obtain(fingerprint=FINGERPRINT[::-1]) == 1
+    assert obtain(name=NAME + "2") == 1
+    assert obtain(key=KEY | {"seed": "1"}) == 1
+    assert obtain(key=KEY | {"images": "8"}) == 1
     assert obtain() == 0
 
 
-def test_an_entry_is_one_file_named_after_key_and_fingerprint(store, obtain):
+def test_the_order_of_a_keys_parts_does_not_matter(obtain):
+    assert [obtain(), obtain(key=dict(reversed(KEY.items())))] == [1, 0]
+
+
+def test_an_entry_is_one_file_named_after_name_and_key(store, obtain):
     obtain()
-    assert (store.folder / NAME).is_file()
+    assert (store.folder / FILE).is_file()
     assert left(store.folder) == []
 
 
@@ -104,11 +117,11 @@ def test_an_entry_is_one_file_named_after_key_and_fingerprint(store, obtain):
 def test_whatever_is_written_is_read_back_bit_for_bit(tmp_path, same_arrays, values, info):
     entry = Entry({"rows": values, "turned": values.T}, info)
     store = Store(tmp_path, run="this-run", fresh=False)
-    (tmp_path / f"k-{FINGERPRINT}.safetensors").unlink(missing_ok=True)
-    store.obtain("k", FINGERPRINT, lambda: entry)
+    store.path("k", KEY).unlink(missing_ok=True)
+    store.obtain("k", KEY, lambda: entry)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = store.obtain("k", FINGERPRINT, never)
+        again = store.obtain("k", KEY, never)
     assert same_arrays(again.arrays, {"rows": values, "turned": values.T})
     assert again.info == info
 
@@ -147,9 +160,13 @@ def foreign_with_our_name(path):
 
 
 def misplaced(path):
-    other = path.with_name("other-0000000000000000.safetensors")
-    Store(path.parents[2]).obtain("records/tiny-linear-morf/other", "0" * 16, lambda: ENTRY)
-    other.rename(path)
+    store, name = Store(path.parents[2]), "records/tiny-linear-morf/other"
+    store.obtain(name, KEY, lambda: ENTRY)
+    store.path(name, KEY).rename(path)
+
+
+def of_another_key(path):
+    rewrite(path, key={**KEY, "seed": "1"})
 
 
 def outdated(path):
@@ -191,6 +208,7 @@ DAMAGES = [
     foreign,
     foreign_with_our_name,
     misplaced,
+    of_another_key,
     outdated,
     without_digest,
     without_info,
@@ -223,7 +241,7 @@ def test_no_single_flipped_byte_goes_unnoticed(store, path, same_arrays):
         path.write_bytes(raw)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            entry = store._read(path, KEY, FINGERPRINT)
+            entry = store._read(path, NAME, KEY)
         if entry is not None:
             assert same_arrays(entry.arrays, ENTRY.arrays), at
             assert entry.info == ENTRY.info, at
@@ -251,7 +269,7 @@ def test_a_damaged_file_that_another_worker_set_aside_first_is_no_problem(store,
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setattr(Path, "replace", lambda self, target: too_late(self, target))
-        store._read(path, KEY, FINGERPRINT)
+        store._read(path, NAME, KEY)
     assert obtain() == 1
 
 
@@ -274,19 +292,29 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_says_what_to_do(tmp_path,
     assert "--attr-store" in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path, monkeypatch):
+def test_an_empty_folder_that_cannot_be_written_to_is_an_error(tmp_path, monkeypatch):
     def refuse(self, *args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "write_bytes", refuse)
     with pytest.raises(StoreError, match=r"Permission denied.*--attr-store"):
         Store(tmp_path).open()
 
 
-def test_opening_makes_the_folder_and_leaves_nothing_in_it(tmp_path):
+def test_a_read_only_store_serves_what_it_holds(store, path, obtain, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *given: False)
+    store.open()
+    assert obtain() == 0
+    path.unlink()
+    with pytest.raises(StoreError, match=r"read-only and empty.*--attr-store"):
+        store.open()
+
+
+def test_opening_makes_the_folder_and_hides_it_from_git(tmp_path):
     Store(tmp_path / "a" / "b").open()
     Store(tmp_path / "a" / "b").open()
-    assert list((tmp_path / "a" / "b").iterdir()) == []
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == [".gitignore"]
+    assert (tmp_path / "a" / "b" / ".gitignore").read_text() == "*\n"
 
 
 def test_a_full_disk_costs_the_file_but_not_the_entry(store, obtain, monkeypatch):
@@ -297,7 +325,7 @@ def test_a_full_disk_costs_the_file_but_not_the_entry(store, obtain, monkeypatch
         patch.setattr(Path, "replace", full)
         assert obtain() == 1
     [problem] = store.problems
-    assert NAME in problem
+    assert FILE in problem
     assert "No space left on device" in problem
     assert "--attr-store" in problem
     assert left(store.folder) == []
@@ -322,7 +350,7 @@ def test_a_file_in_the_way_of_a_folder_costs_the_file_but_not_the_entry(store, o
     (store.folder / "records").touch()
     assert obtain() == 1
     assert store.problems
-    assert all(NAME in problem for problem in store.problems)
+    assert all(FILE in problem for problem in store.problems)
 
 
 def test_a_file_in_the_way_of_the_locks_costs_no_more_than_the_lock(store, obtain):
@@ -341,13 +369,13 @@ def test_a_real_write_that_fails_half_way(tmp_path):
         store = Store(Path({str(tmp_path)!r}))
         store.open()
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
-        entry = store.obtain("k", "f", lambda: Entry({{"rows": np.ones(1000)}}))
+        entry = store.obtain("k", {{"a": "f"}}, lambda: Entry({{"rows": np.ones(1000)}}))
         assert entry.arrays["rows"].sum() == 1000
         print(*store.problems)
     """
     said = python(code)
     assert "File too large" in said
-    assert str(tmp_path / "k-f.safetensors") in said
+    assert str(tmp_path / "k-") in said
     assert left(tmp_path) == []
     assert list(tmp_path.glob("*.safetensors")) == []
 
@@ -357,7 +385,7 @@ def test_a_computation_that_raises_leaves_no_file_and_no_lock(store, obtain):
         raise OSError(errno.EIO, "the method's own trouble")
 
     with pytest.raises(OSError, match="own trouble"):
-        store.obtain(KEY, FINGERPRINT, fail)
+        store.obtain(NAME, KEY, fail)
     assert list(store.folder.glob("**/*.safetensors")) == []
     assert left(store.folder) == []
     assert store.problems == []
@@ -371,7 +399,7 @@ def test_entries_can_be_obtained_while_another_is_computed(store, obtain):
         assert obtain("maps/tiny-linear/gradient") == 1
         return ENTRY
 
-    store.obtain(KEY, FINGERPRINT, compute)
+    store.obtain(NAME, KEY, compute)
     assert obtain() == 0
     assert obtain("maps/tiny-linear/gradient") == 0
 
@@ -391,7 +419,7 @@ WORKER = """
     (folder / f"ready-{{os.getpid()}}").touch()
     while len(list(folder.glob("ready-*"))) < {workers}:
         time.sleep(0.01)
-    print(store.obtain("a/k", "f", compute).arrays["rows"].tolist(), store.problems)
+    print(store.obtain("a/k", {{"a": "f"}}, compute).arrays["rows"].tolist(), store.problems)
 """
 
 
@@ -406,15 +434,22 @@ def python(code, *arguments):
 
 
 def test_who_does_not_wait_is_told_that_another_is_at_work(store, obtain):
-    hasty = Store(store.folder, patient=False)
+    other = Store(store.folder)
 
     def compute():
         with pytest.raises(BusyError):
-            hasty.obtain("maps/a", "1", lambda: pytest.fail("computed twice"))
-        return hasty.obtain("maps/b", "1", lambda: Entry({}, {"of": "b"}))
+            other.obtain("maps/a", KEY, lambda: pytest.fail("computed twice"), wait=False)
+        return other.obtain("maps/b", KEY, lambda: Entry({}, {"of": "b"}), wait=False)
 
-    assert store.obtain("maps/a", "1", compute).info == {"of": "b"}
-    assert hasty.obtain("maps/a", "1", lambda: pytest.fail("not found")).info == {"of": "b"}
+    assert store.obtain("maps/a", KEY, compute).info == {"of": "b"}
+    assert other.obtain("maps/a", KEY, lambda: pytest.fail("not found")).info == {"of": "b"}
+
+
+def test_no_lock_is_left_behind(store, obtain):
+    obtain()
+    with pytest.raises(ValueError, match="no"):
+        store.obtain("maps/a", KEY, lambda: int("no"))
+    assert list((store.folder / "locks").iterdir()) == []
 
 
 def test_two_processes_compute_an_entry_once(tmp_path):
@@ -440,7 +475,8 @@ def test_a_killed_holder_of_a_lock_blocks_nobody(tmp_path):
         os.kill(holder.pid, signal.SIGKILL)
         holder.communicate()
     started = time.monotonic()
-    entry = Store(tmp_path / "store").obtain("a/k", "f", lambda: ENTRY)
+    store = Store(tmp_path / "store")
+    entry = store.obtain("a/k", {"a": "f"}, lambda: ENTRY)
     assert time.monotonic() - started < 5
     assert entry is ENTRY
-    assert (tmp_path / "store" / "a" / "k-f.safetensors").is_file()
+    assert store.path("a/k", {"a": "f"}).is_file()

@@ -15,6 +15,7 @@ entry is computed again.
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ from attrcheck.store.fingerprints import digest
 
 SCHEMA = 2
 SUFFIX = ".safetensors"
+IGNORED = ".gitignore"
 
 Key: TypeAlias = Mapping[str, str]
 """All that an entry depends on, by name: short hashes and plain values."""
@@ -70,15 +72,20 @@ class Store:
     """Writes that failed; what they should have kept lives on in memory."""
 
     def open(self) -> None:
-        """Make the folder, hidden from git, and prove that it can be written to."""
+        """Make the folder, hidden from git; one that is read-only serves what it holds."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self.folder / ".gitignore", b"*\n")
+            if not (self.folder / IGNORED).exists():
+                write_whole(self.folder / IGNORED, b"*\n")
+            writable = os.access(self.folder, os.W_OK)
+            why = "it is read-only and empty"
         except OSError as error:
+            writable, why = False, error.strerror or type(error).__name__
+        if not writable and not any(self.folder.glob(f"*/*/*{SUFFIX}")):
             raise StoreError(
-                f"the store {self.folder} cannot be written to ({error.strerror}); "
+                f"the store {self.folder} cannot be written to ({why}); "
                 "choose another folder with --attr-store"
-            ) from error
+            )
 
     def take_problems(self) -> list[str]:
         """The writes that failed since this was last asked."""

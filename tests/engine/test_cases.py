@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 import attrcheck
 from attrcheck.contracts import Case
-from attrcheck.engine.cases import is_case, table
+from attrcheck.engine.cases import table
 from attrcheck.registry import NAME, RegistryError
 
 NAMES = st.from_regex(NAME, fullmatch=True)
@@ -69,22 +69,6 @@ def test_a_selection_without_a_case_is_an_error(world):
 def test_an_unknown_name_is_an_error(world, chosen, kind):
     with pytest.raises(RegistryError, match=f"no {kind} is called"):
         table(*chosen)
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("tiny-linear-morf", True),
-        ("tiny-linear-nothing", False),
-        ("linear-tiny-morf", False),
-        ("tiny-linear", False),
-        ("tiny-linear-morf-morf", False),
-        ("", False),
-        ("--", False),
-    ],
-)
-def test_an_id_is_known_by_its_names(world, text, answer):
-    assert is_case(text) is answer
 
 
 def test_smoke_takes_one_embedded_model_a_dataset_in_turn_and_all_of_a_users(tiny):

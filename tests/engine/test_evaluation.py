@@ -5,15 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from attrcheck.engine.running import run_case
 
 import attrcheck
 from attrcheck.contracts import Case, Protocol, Reduction
-from attrcheck.engine.evaluation import Evaluation
+from attrcheck.engine.evaluation import Evaluation, run_case
 from attrcheck.engine.resampling import RESAMPLES
-from attrcheck.methods import method as methods
 from attrcheck.protocols._ablation import Ablation
-from attrcheck.store.entries import BusyError, Store, StoreError
+from attrcheck.store.entries import BusyError, StoreError
 
 
 def statuses(result):
@@ -51,7 +49,7 @@ def uneven(model, images, targets):
     return images.sum(1)
 
 
-def test_a_case_judges_every_method(tiny):
+def test_a_case_scores_every_method(tiny):
     result = tiny.run()
     assert result.case == "tiny-linear-morf"
     assert result.higher_is_better is False
@@ -83,7 +81,7 @@ def test_the_better_method_has_the_better_score(tiny):
 
 def test_progress_names_case_and_method(tiny):
     said = []
-    run_case(Case.of("tiny-linear-morf"), tiny.settings(), Store(tiny.folder), said.append)
+    run_case(tiny.lab().evaluation(Case.of("tiny-linear-morf")), said.append)
     assert said == ["tiny-linear-morf brightness", "tiny-linear-morf slope"]
 
 
@@ -175,11 +173,11 @@ def explode(model, images, targets):
 def test_what_another_process_is_at_work_on_comes_last(tiny, monkeypatch):
     observe, asked = Evaluation.observe, []
 
-    def busy(evaluation, method):
+    def busy(evaluation, method, wait):
         asked.append(method.name)
-        if method.name == "brightness" and not evaluation.store.patient:
+        if method.name == "brightness" and not wait:
             raise BusyError
-        return observe(evaluation, method)
+        return observe(evaluation, method, wait)
 
     monkeypatch.setattr(Evaluation, "observe", busy)
     assert list(tiny.run().outcomes) == ["brightness", "slope"]
@@ -265,14 +263,14 @@ def test_a_method_that_does_not_apply_is_no_failure(tiny):
     assert statuses(result)["slope"] == "ok"
 
 
-def test_applies_is_asked_about_the_prepared_network(tiny):
+def test_a_method_is_asked_about_the_prepared_network(tiny):
     asked = []
     tiny.add("asks", uneven, not_applicable=lambda model: asked.append(model))
     assert statuses(tiny.run())["asks"] == "ok"
     assert asked == [tiny.pair.network]
 
 
-def test_a_method_whose_applies_raises_fails_alone(tiny):
+def test_a_method_that_raises_when_it_is_asked_fails_alone(tiny):
     tiny.add("curious", uneven, not_applicable=lambda model: model.no_such_layer)
     result = tiny.run()
     assert statuses(result) == {"brightness": "ok", "slope": "ok", "curious": "error"}
@@ -424,24 +422,24 @@ def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
     assert scores(result)["unsigned"] == scores(result)["by_hand"] != scores(result)["signed"]
 
 
-@pytest.mark.filterwarnings("ignore::attrcheck.engine.running.FewImages")
-def test_the_judge_is_on_record_as_it_was_when_it_had_seen_all(tiny):
+@pytest.mark.filterwarnings("ignore::attrcheck.engine.evaluation.FewImages")
+def test_the_protocol_is_on_record_as_it_was_when_it_had_seen_all(tiny):
     settings = tiny.run("tiny-linear-soundness").protocol
     assert settings["normalisation"] == "max"
     assert 0 < settings["level"] <= 1
 
 
 def test_a_change_of_the_method_that_another_rests_on_is_noticed(tiny):
-    tiny.add("signed", lambda model, images, targets: images[:, 0] - 0.5)
     tiny.add("unsigned", lambda *_: 1 / 0, absolute_of="signed")
-    before = scores(tiny.run())["unsigned"]
+    with attrcheck.method.scratch():
+        attrcheck.method("signed")(lambda model, images, targets: images[:, 0] - 0.5)
+        before = scores(tiny.run())["unsigned"]
     scale = 3
-    del methods._entries["signed"]
     attrcheck.method("signed")(lambda model, images, targets: images[:, 0] ** scale - 0.1)
     assert scores(tiny.run())["unsigned"] != before
 
 
-def test_a_judge_that_breaks_on_one_method_names_it_and_goes_on(tiny):
+def test_a_protocol_that_breaks_on_one_method_names_it_and_goes_on(tiny):
     @dataclass(frozen=True)
     class Picky(Ablation):
         def observe(self, model, batch, maps, shared):
@@ -456,6 +454,6 @@ def test_a_judge_that_breaks_on_one_method_names_it_and_goes_on(tiny):
     assert found["glad"].status == "ok"
     assert found["grim"].status == "error"
     reason = found["grim"].reason
-    assert "judging method 'grim' on tiny-linear raised ValueError" in reason
+    assert "scoring method 'grim' on tiny-linear raised ValueError" in reason
     assert "starts with image 'picture0'" in reason
     assert "a negative map" in reason

@@ -6,10 +6,12 @@ import torch
 from torch import nn
 
 import attrcheck
-from attrcheck.datasets import DatasetError
+from attrcheck.datasets import DatasetError, checked
 from attrcheck.engine.attribution import attribute
+from attrcheck.engine.keys import of_dataset
 from attrcheck.engine.pairs import ModelError, _build, check
 from attrcheck.models import model as models
+from attrcheck.store.entries import fingerprint
 from attrcheck.store.seeds import derive
 from attrcheck.tensors import batching as memory
 from tests.worlds import load
@@ -122,8 +124,8 @@ def test_a_single_image_is_enough_to_check_a_model(tiny):
         ({"masks": torch.zeros(9, 5, 5) > 0}, "8 images but 9 masks"),
         ({"labels": torch.arange(8)}, "label 3 of image 'picture3' is not one of 3 classes"),
         ({"labels": torch.arange(8) % 3 - 1}, "label -1 of image 'picture0'"),
-        ({"mean": (0.5,)}, "one mean and one std a channel"),
-        ({"std": (0.5,) * 3}, "one mean and one std a channel"),
+        ({"mean": (0.5,)}, "one mean and one std per channel"),
+        ({"std": (0.5,) * 3}, "one mean and one std per channel"),
         ({"images": torch.zeros(8, 5, 5)}, r"\[N, C, H, W\]"),
         ({"masks": torch.zeros(8, 4, 4) > 0}, "masks"),
     ],
@@ -136,14 +138,14 @@ def test_a_dataset_whose_parts_do_not_fit_is_refused(tiny, changes, words):
 
 
 def test_a_dataset_without_images_is_refused(tiny):
-    with pytest.raises(DatasetError, match="images"):
-        tiny.dataset("tiny_empty", count=0)
+    with pytest.raises(DatasetError, match="there are no images"):
+        checked(tiny.dataset("tiny_empty", count=0))
 
 
 def test_the_fingerprint_is_the_same_each_time(tiny):
-    first = tiny.pair.fingerprint
+    first = fingerprint(tiny.pair.key)
     tiny.restart()
-    assert tiny.pair.fingerprint == first
+    assert fingerprint(tiny.pair.key) == first
 
 
 @pytest.mark.parametrize(
@@ -161,11 +163,11 @@ def test_the_fingerprint_is_the_same_each_time(tiny):
 def test_the_fingerprint_covers_all_that_evaluation_sees(tiny, changes):
     """Ids too: they seed the noise and the breaking of ties."""
     data = tiny.dataset()
-    assert replace(data, **changes).fingerprint != data.fingerprint
+    assert of_dataset(replace(data, **changes)) != of_dataset(data)
 
 
 def test_the_fingerprint_covers_weights_buffers_images_and_batches(tiny, monkeypatch):
-    found = {tiny.pair.fingerprint, load("tiny", "linear", 7, "cpu").fingerprint}
+    found = {fingerprint(tiny.pair.key), fingerprint(load("tiny", "linear", 7).key)}
 
     def other(number):
         def build(data):
@@ -178,10 +180,10 @@ def test_the_fingerprint_covers_weights_buffers_images_and_batches(tiny, monkeyp
 
     for number in range(3):
         attrcheck.model(f"other{number}")(other(number))
-        found.add(load("tiny", f"other{number}", None, "cpu").fingerprint)
+        found.add(fingerprint(load("tiny", f"other{number}").key))
     tiny.restart()
     monkeypatch.setitem(memory.QUICK_ELEMENTS, "cpu", 100)
-    found.add(tiny.pair.fingerprint)
+    found.add(fingerprint(tiny.pair.key))
     assert len(found) == 6
 
 

@@ -13,17 +13,19 @@ from attrcheck.store.seeds import derive
 
 
 @dataclass(frozen=True)
-class Judge(Protocol):
-    """Scores rows by any function of the column `x`."""
+class Scoring(Protocol):
+    """Scores rows by any function of the column `x`, which may be the images' own scores."""
 
     score: object
+    mean: bool = False
     higher_is_better = True
 
     def observe(self, model, batch, maps, shared):
         raise NotImplementedError
 
     def reduce(self, rows):
-        return Reduction(self.score(rows["x"]))
+        per_image = rows["x"] if self.mean else None
+        return Reduction(self.score(rows["x"]), per_image=per_image)
 
 
 def nanmean(values):
@@ -42,29 +44,30 @@ VALUES = arrays(
 def test_a_weighted_mean_equals_reducing_each_resample(values):
     """NaN of an image: it has no score, and the mean is over the others that were drawn."""
     counts = resample(len(values), 0, "digits-resnet")[:40]
-    quick = replicate(Judge(nanmean), {"x": values}, values, counts)
-    slow = replicate(Judge(nanmean), {"x": values}, None, counts)
+    quick = replicate(Scoring(nanmean, mean=True), {"x": values}, counts)
+    slow = replicate(Scoring(nanmean), {"x": values}, counts)
     np.testing.assert_allclose(quick, slow, rtol=1e-9, atol=1e-9)
 
 
 def test_reducing_anew_sees_every_image_as_often_as_it_was_drawn():
     counts = np.array([[2, 0, 1], [0, 3, 0]])
     seen = []
-    judge = Judge(lambda values: seen.append(sorted(values.tolist())) or 0.0)
-    replicate(judge, {"x": np.array([1, 2, 3])}, None, counts)
-    assert seen == [[1, 1, 3], [2, 2, 2]]
+    protocol = Scoring(lambda values: seen.append(sorted(values.tolist())) or 0.0)
+    replicate(protocol, {"x": np.array([1, 2, 3])}, counts)
+    assert seen[-2:] == [[1, 1, 3], [2, 2, 2]]
 
 
 def test_a_resample_without_a_defined_image_has_no_score():
     counts = np.array([[2, 0], [1, 1], [0, 2]])
-    scores = replicate(Judge(nanmean), {}, np.array([math.nan, 0.25]), counts)
+    scores = replicate(Scoring(nanmean, mean=True), {"x": np.array([math.nan, 0.25])}, counts)
     assert np.isnan(scores[0])
     assert scores[1:].tolist() == [0.25, 0.25]
 
 
 def test_no_warning_where_nothing_is_defined(recwarn):
     counts = resample(3, 0, "a-b")
-    assert np.isnan(replicate(Judge(nanmean), {}, np.full(3, math.nan), counts)).all()
+    rows = {"x": np.full(3, math.nan)}
+    assert np.isnan(replicate(Scoring(nanmean, mean=True), rows, counts)).all()
     assert not recwarn
 
 
@@ -96,12 +99,12 @@ def test_every_image_is_drawn_equally_often():
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     rng = np.random.default_rng(5)
-    judge = Judge(np.mean)
+    protocol = Scoring(np.mean, mean=True)
     covered = 0
     for number in range(200):
         values = rng.normal(1.5, 2.0, size=100)
         counts = resample(100, number, "a-b")
-        low, high = interval(replicate(judge, {"x": values}, values, counts))
+        low, high = interval(replicate(protocol, {"x": values}, counts))
         assert low < values.mean() < high
         covered += low <= 1.5 <= high
     assert 0.89 <= covered / 200 <= 0.985
@@ -117,7 +120,6 @@ def test_an_interval_leaves_out_what_is_not_defined():
 
 
 def test_a_resample_on_which_the_score_is_infinite_has_no_score():
-    scores = replicate(
-        Judge(lambda values: math.inf), {"x": np.ones(2)}, None, np.ones((1, 2), int)
-    )
+    endless = Scoring(lambda values: math.inf)
+    scores = replicate(endless, {"x": np.ones(2)}, np.ones((1, 2), int))
     assert np.isnan(scores).all()

@@ -17,7 +17,7 @@ from attrcheck.engine import keys
 from attrcheck.engine.attribution import Reattribution, attribute
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Loader, Pair
-from attrcheck.engine.resampling import interval, resample
+from attrcheck.engine.resampling import interval, replicate, resample
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.errors import MethodError
 from attrcheck.methods import method as methods
@@ -188,7 +188,7 @@ class Evaluation:
         if not np.isfinite(reduction.score):
             reason = "the protocol defines no score for these maps"
             return Outcome("undefined", reason, **facts)
-        replicates = protocol.resample(entry.arrays, counts)
+        replicates = replicate(protocol, entry.arrays, counts)
         low, high = interval(replicates)
         return Outcome(
             "ok",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from attrcheck.contracts import Protocol, Rows
 from attrcheck.store.seeds import derive
 
 RESAMPLES = 1000
@@ -21,6 +22,12 @@ def resample(images: int, seed: int, pair: str) -> NDArray[np.int64]:
     offsets = np.arange(RESAMPLES)[:, None] * images
     counts = np.bincount((draws + offsets).ravel(), minlength=RESAMPLES * images)
     return counts.reshape(RESAMPLES, images)
+
+
+def replicate(protocol: Protocol, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The score on every resample; NaN where it is not defined."""
+    scores = protocol.resample(rows, counts)
+    return np.where(np.isfinite(scores), scores, np.nan)
 
 
 def interval(replicates: NDArray[np.float64]) -> tuple[float | None, float | None]:

@@ -14,6 +14,7 @@ entry is computed again.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import warnings
@@ -75,17 +76,16 @@ class Store:
         """Make the folder, hidden from git; one that is read-only serves what it holds."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.folder, os.W_OK) and not any(self.folder.glob(f"*/*/*{SUFFIX}")):
+                raise PermissionError(errno.EACCES, "it is read-only and empty")
+        except OSError as error:
+            raise StoreError(
+                f"the store {self.folder} cannot be written to ({error.strerror}); "
+                "choose another folder with --attr-store"
+            ) from error
+        with suppress(OSError):
             if not (self.folder / IGNORED).exists():
                 write_whole(self.folder / IGNORED, b"*\n")
-            writable = os.access(self.folder, os.W_OK)
-            why = "it is read-only and empty"
-        except OSError as error:
-            writable, why = False, error.strerror or type(error).__name__
-        if not writable and not any(self.folder.glob(f"*/*/*{SUFFIX}")):
-            raise StoreError(
-                f"the store {self.folder} cannot be written to ({why}); "
-                "choose another folder with --attr-store"
-            )
 
     def take_problems(self) -> list[str]:
         """The writes that failed since this was last asked."""

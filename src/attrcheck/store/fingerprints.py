@@ -211,7 +211,9 @@ def _attributes(thing: Any) -> dict[str, Any]:
     attributes = {**getattr(thing, "__dict__", {}), **slots}
     if "_forward_hooks" in attributes:  # a torch module: hooks are numbered across the process
         return {
-            name: list(value.values()) if name.endswith("_hooks") else value
+            name: list(value.values())
+            if name.endswith("_hooks") and isinstance(value, dict)
+            else value
             for name, value in attributes.items()
             if value is not None and not name.endswith(("_hooks_with_kwargs", "_always_called"))
         }

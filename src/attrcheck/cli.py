@@ -6,7 +6,7 @@ import argparse
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tuner.add_argument("--folder", type=Path, help="to write to; default: that of the package")
     tuner.set_defaults(run=finetune_all)
 
+    keeper = commands.add_parser("store", help="show what lies in a store, and prune it")
+    keeper.add_argument("folder", nargs="?", type=Path, default=Path(".attrcheck"))
+    keeper.add_argument("--prune", action="store_true", help="remove what no run would find again")
+    keeper.set_defaults(run=show_store)
+
     chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
@@ -83,6 +88,39 @@ def list_kind(chosen: argparse.Namespace) -> None:
         # A bar would end the cell; |x| stands in many a formula.
         rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     print(tabulate(rows, headers, style, disable_numparse=True))
+
+
+def show_store(chosen: argparse.Namespace) -> None:
+    """Print what lies in a store by kind, and remove what is stale if that is asked for."""
+    from attrcheck.engine.pruning import Current
+    from attrcheck.store.inventory import KINDS, entries, leftovers
+
+    if not chosen.folder.is_dir():
+        raise AttrcheckError(f"there is no store at {chosen.folder}")
+    current, items = Current(), list(entries(chosen.folder))
+    stale = [item for item in items if current.changed(item)]
+    rest = list(leftovers(chosen.folder))
+    rows = [
+        [
+            kind,
+            len(own := [item for item in items if item.kind == kind]),
+            _megabytes(item.size for item in own),
+            len(old := [item for item in stale if item.kind == kind]),
+            _megabytes(item.size for item in old),
+        ]
+        for kind in KINDS
+    ]
+    rows.append(["leftovers", len(rest), size := _megabytes(p.stat().st_size for p in rest)])
+    rows[-1] += [len(rest), size]
+    print(tabulate(rows, ["kind", "entries", "MB", "stale", "MB"], disable_numparse=True))
+    if chosen.prune:
+        for path in [*(item.path for item in stale), *rest]:
+            path.unlink(missing_ok=True)
+        print(f"removed {len(stale)} stale entries and {len(rest)} leftovers")
+
+
+def _megabytes(sizes: Iterable[int]) -> str:
+    return f"{sum(sizes) / 1e6:.1f}"
 
 
 def train_all(chosen: argparse.Namespace) -> None:

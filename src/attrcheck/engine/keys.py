@@ -65,15 +65,22 @@ def of_pair(
 ) -> Key:
     """The images, and the network with its weights, as they are prepared on a kind of device."""
     return {
-        "engine": engine(),
+        **of_preparation(),
         "images": of_dataset(data),
         "dataset": of_dataset(whole),
         "model": of_code(build),
         "weights": of_weights(network),
-        "preparation": digest(of_code(prepare), of_code(predictor_of)),
-        "batches": digest(QUICK_ELEMENTS),
         "device": torch.device(device).type,
         "torch": torch.__version__,
+    }
+
+
+def of_preparation() -> Key:
+    """What is done to every network and every image, whatever they are."""
+    return {
+        "engine": engine(),
+        "preparation": digest(of_code(prepare), of_code(predictor_of)),
+        "batches": digest(QUICK_ELEMENTS),
     }
 
 
@@ -139,10 +146,11 @@ def of_rows(pair: Key, method: str, protocol: Protocol, count: int, seed: int) -
 def of_verdict(**parts: Any) -> Key:
     """What a check found: checks look names up at run time, so all code that has a say counts."""
     known = {name: of_value(part) for name, part in parts.items()}
-    return {**known, "code": _deciding_code(), "torch": torch.__version__}
+    return {**known, "code": of_deciding_code(), "torch": torch.__version__}
 
 
 @functools.cache
-def _deciding_code() -> str:
+def of_deciding_code() -> str:
+    """All code that may decide what a check finds, and the facts about shipped weights."""
     facts = (path.read_bytes() for path in sorted(WEIGHTS.rglob("*.json")))
     return digest(of_tree(DECIDING), *facts)

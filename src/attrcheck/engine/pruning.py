@@ -1,0 +1,79 @@
+"""Which entries of a store no run would find any more, because code or libraries have changed.
+
+Told by the parts of their keys. Data and weights are not looked at, which would mean to load every
+network; names that are not registered here, as those of a project's conftest, are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from attrcheck.contracts import Protocol, Shared
+from attrcheck.engine import keys
+from attrcheck.engine.evaluation import key_of
+from attrcheck.engine.settings import PROFILES
+from attrcheck.methods import method as methods
+from attrcheck.models import model as models
+from attrcheck.protocols import protocol as protocols
+from attrcheck.registry import RegistryError
+from attrcheck.removal import removal as removals
+from attrcheck.store.fingerprints import of_code
+from attrcheck.store.inventory import Item
+
+
+@dataclass(frozen=True)
+class Current:
+    """What keys are made of today."""
+
+    def changed(self, item: Item) -> list[str]:
+        """The parts of an entry's key that have changed since; none if it may still be found."""
+        return [part for part, value in item.key.items() if self._differs(item, part, value)]
+
+    def _differs(self, item: Item, part: str, value: str) -> bool:
+        if part in self._plain:
+            return value != self._plain[part]
+        if part == "protocol" and item.kind in ("records", "shared"):
+            return value not in self._observers
+        if part == "method" and item.kind in ("records", "maps"):
+            name = item.name.rpartition("/")[2]
+            return _known(lambda: key_of(methods.get(name)), value)
+        if part == "model" and item.kind != "checks":
+            name = item.name.split("/")[1].split("-")[1]
+            return _known(lambda: of_code(models.get(name).build), value)
+        return False
+
+    @cached_property
+    def _plain(self) -> dict[str, str]:
+        pair = keys.of_preparation()
+        return {**pair, "torch": torch.__version__, "code": keys.of_deciding_code()}
+
+    @cached_property
+    def _observers(self) -> set[str]:
+        """The code of every protocol, and of what it shares, with every removal."""
+        return {keys.of_observer(observer) for observer in _observers()}
+
+
+def _observers() -> Iterator[Protocol | Shared]:
+    for name in protocols:
+        for profile in PROFILES:
+            protocol: Any = protocols.get(name).make(profile)
+            versions = [protocol]
+            if "removal" in getattr(protocol, "__dataclass_fields__", {}):
+                versions = [replace(protocol, removal=removal) for removal in removals]
+            for version in versions:
+                yield version
+                if version.shared is not None:
+                    yield version.shared
+
+
+def _known(compute: Callable[[], str], value: str) -> bool:
+    """Whether a part is another one today; what is not registered here cannot be said to be."""
+    try:
+        return compute() != value
+    except RegistryError:
+        return False

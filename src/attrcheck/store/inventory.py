@@ -1,0 +1,69 @@
+"""What lies in a store: every entry with its key, read from the head of its file alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attrcheck.store.entries import SCHEMA, SUFFIX, Key
+
+KINDS = ("records", "maps", "shared", "tuned", "checks")
+MOST_HEAD = 2**24
+"""Bytes of a head that are read; what claims to have more is not an entry."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry: its name, as in `maps/digits-resnet/lrp`, its key and its size on disk."""
+
+    path: Path
+    size: int
+    name: str
+    key: Key
+
+    @property
+    def kind(self) -> str:
+        """The first part of its name."""
+        return self.name.partition("/")[0]
+
+
+def entries(folder: Path) -> Iterator[Item]:
+    """All entries of a store, in the order of their names; files that are not entries left out."""
+    for path in _files(folder):
+        if (item := read_item(path)) is not None:
+            yield item
+
+
+def read_item(path: Path) -> Item | None:
+    """The entry in a file; None if it holds none that this version could read."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        head = read_head(path)
+        if head["schema"] == SCHEMA:
+            return Item(path, path.stat().st_size, str(head["name"]), dict(head["key"]))
+    return None
+
+
+def leftovers(folder: Path) -> Iterator[Path]:
+    """Files that are of no use: set aside, of another version, or of writers that were killed."""
+    yield from (path for path in _files(folder) if read_item(path) is None)
+    yield from sorted((folder / "aside").glob("*"))
+    yield from sorted(folder.glob("**/.*.tmp"))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for kind in KINDS:
+        yield from sorted((folder / kind).glob(f"*/*{SUFFIX}"))
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """What an entry says of itself, without its arrays."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > MOST_HEAD:
+            raise ValueError(f"{path} has no head")
+        head = json.loads(file.read(size))
+    return dict(json.loads(head["__metadata__"]["attrcheck"]))

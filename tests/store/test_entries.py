@@ -201,7 +201,50 @@ def rewrite(path, **changes):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
+def deep(path):
+    rewrite_raw(path, "[" * 100_000)
+
+
+def null_head(path):
+    rewrite_raw(path, "null")
+
+
+def without_metadata(path):
+    raw = json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    path.write_bytes(len(raw).to_bytes(8, "little") + raw + bytes(4))
+
+
+def unknown_dtype(path):
+    head, data = header(path)
+    head["logit"]["dtype"] = "F7"
+    text = json.dumps(head).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def null_info(path):
+    rewrite(path, info=[])
+
+
+def huge_head(path):
+    with path.open("wb") as file:
+        file.write((2**40).to_bytes(8, "little"))
+        file.truncate(2**32)  # four gigabytes that take no room
+
+
+def rewrite_raw(path, text):
+    """Put any text in the place of the head."""
+    head, data = header(path)
+    head["__metadata__"]["attrcheck"] = text
+    raw = json.dumps(head).encode()
+    path.write_bytes(len(raw).to_bytes(8, "little") + raw + data)
+
+
 DAMAGES = [
+    deep,
+    null_head,
+    without_metadata,
+    unknown_dtype,
+    null_info,
     truncate,
     empty,
     text,
@@ -229,6 +272,54 @@ def test_a_file_that_is_no_longer_right_is_named_set_aside_and_computed_again(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert obtain() == 0
+
+
+def test_a_file_of_many_gigabytes_is_set_aside_at_once(store, path, obtain):
+    huge_head(path)
+    started = time.monotonic()
+    with pytest.warns(StoreWarning, match="not a safetensors file"):
+        assert obtain() == 1
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link out of the store", "dangling link"])
+def test_what_is_not_a_file_is_not_read(store, path, obtain, tmp_path, kind):
+    """Nothing hangs on it, and it costs the entry's file at most."""
+    outside = tmp_path / "outside.safetensors"
+    outside.write_bytes(path.read_bytes())
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(outside if kind.startswith("link") else tmp_path / "nowhere")
+    before = outside.read_bytes()
+    assert obtain() == 1
+    assert outside.read_bytes() == before
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO, errno.ESTALE])
+def test_a_file_that_cannot_be_read_for_now_is_tried_again_and_kept(
+    store, path, obtain, monkeypatch, code
+):
+    read, failures = Path.read_bytes, [1, 1]
+
+    def sometimes(self):
+        if self == path and failures:
+            failures.pop()
+            raise OSError(code, os.strerror(code))
+        return read(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", sometimes)
+        assert obtain() == 0
+        failures.extend([1] * 10)
+        patch.setattr("attrcheck.store.files.PAUSES", (0, 0))
+        with pytest.warns(StoreWarning, match=os.strerror(code)):
+            assert obtain() == 1
+    assert not (store.folder / "aside").exists()
+    assert obtain() == 0
 
 
 def test_no_single_flipped_byte_goes_unnoticed(store, path, same_arrays):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from attrcheck.store.entries import Entry, Store
-from attrcheck.store.inventory import entries, leftovers, read_head
+from attrcheck.store.entries import Entry, Store, read_head
+from attrcheck.store.inventory import entries, leftovers
 
 KEY = {"method": "abc", "seed": "0"}
 NAMES = ["records/tiny-linear-morf/slope", "maps/tiny-linear/slope", "checks/contract/slope"]

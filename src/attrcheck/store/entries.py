@@ -27,16 +27,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from attrcheck.errors import AttrcheckError
-from attrcheck.store.files import write_whole
+from attrcheck.store.files import is_file, patiently, write_whole
 from attrcheck.store.fingerprints import digest
 
 SCHEMA = 2
 SUFFIX = ".safetensors"
 IGNORED = ".gitignore"
+MOST_HEAD = 2**24
+"""Bytes that the head of an entry may have; what claims more is not an entry."""
 
 Key: TypeAlias = Mapping[str, str]
 """All that an entry depends on, by name: short hashes and plain values."""
@@ -51,7 +52,7 @@ class BusyError(Exception):
 
 
 class StoreWarning(UserWarning):
-    """A file of the store was unreadable and was set aside."""
+    """A file of the store could not be read, or was not what it should be and was set aside."""
 
 
 @dataclass(frozen=True)
@@ -139,25 +140,32 @@ class Store:
                 lock.release()
 
     def _read(self, path: Path, name: str, key: Key) -> Entry | None:
-        if not path.exists():
-            return None
+        """The entry in a file; None unless it is whole and of this name, key and, if fresh, run."""
         try:
-            with safe_open(path, framework="np") as file:
-                head = dict(json.loads((file.metadata() or {}).get("attrcheck", "{}")))
-                arrays = {array: file.get_tensor(array) for array in sorted(file.keys())}
-        except (SafetensorError, OSError, ValueError, TypeError) as error:
-            self._set_aside(path, f"unreadable: {error}")
+            if not patiently(lambda: is_file(path)):
+                return None
+            start = patiently(lambda: _start(path))
+            if start is None:
+                return None
+            head = parse_head(start)
+            expected = {"schema": SCHEMA, "name": name, "key": dict(key)}
+            if {part: head.get(part) for part in expected} != expected:
+                raise ValueError("not an entry of this name and key")
+            if self.fresh and head.get("run") != self.run:
+                return None
+            arrays = dict(sorted(load(patiently(path.read_bytes) or b"").items()))
+            info = head["info"]
+            if not isinstance(info, dict) or head.get("digest") != _digest(arrays, info):
+                raise ValueError("damaged: its contents do not match its digest")
+        except OSError as error:
+            # Not its fault: too many open files, a network that is away. It stays where it is.
+            why = f"{path} could not be read ({error.strerror}); computed again"
+            warnings.warn(StoreWarning(why), stacklevel=3)
             return None
-        expected = {"schema": SCHEMA, "name": name, "key": dict(key)}
-        if {part: head.get(part) for part in expected} != expected:
-            self._set_aside(path, "not an entry of this name and key")
+        except Exception as error:  # whatever a crafted or damaged file makes of its readers
+            self._set_aside(path, str(error) or type(error).__name__)
             return None
-        if head.get("digest") != _digest(arrays, head.get("info")):
-            self._set_aside(path, "damaged: its contents do not match its digest")
-            return None
-        if self.fresh and head.get("run") != self.run:
-            return None
-        return Entry(arrays, head["info"])
+        return Entry(arrays, info)
 
     def _write(self, path: Path, name: str, key: Key, entry: Entry) -> None:
         head = {
@@ -199,6 +207,29 @@ class Store:
 def fingerprint(key: Key) -> str:
     """Sixteen hex digits of a key, whatever the order of its parts."""
     return digest(*sorted(key.items()))
+
+
+def _start(path: Path) -> bytes:
+    """The head of a file, as far as it may be one."""
+    with path.open("rb") as file:
+        size = file.read(8)
+        return size + file.read(min(MOST_HEAD, int.from_bytes(size, "little")))
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """What an entry says of itself, without its arrays; ValueError if it is none."""
+    return parse_head(_start(path))
+
+
+def parse_head(raw: bytes) -> dict[str, Any]:
+    """What an entry says of itself, from the first bytes of its file; ValueError if it is none."""
+    size = int.from_bytes(raw[:8], "little")
+    if len(raw) < 8 or size > min(MOST_HEAD, len(raw) - 8):
+        raise ValueError("not a safetensors file")
+    try:
+        return dict(json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["attrcheck"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError("not an entry of attrcheck") from error
 
 
 def _digest(arrays: dict[str, NDArray[np.generic]], info: Any) -> str:

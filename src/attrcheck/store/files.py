@@ -1,12 +1,21 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and read with patience."""
 
 from __future__ import annotations
 
 import os
 import socket
+import stat
+import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PAUSES = (0.01, 0.1, 0.5)
+"""Seconds between tries to read."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -22,6 +31,28 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def patiently(read: Callable[[], T]) -> T | None:
+    """What can be read; None where there is no file.
+
+    What may pass, as too many open files, is tried again; then it is the system's OSError.
+    """
+    for pause in (*PAUSES, None):
+        try:
+            return read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+    return None
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a plain file: a link may lead elsewhere, a pipe or a device never ends."""
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def temporary_name(name: str) -> str:

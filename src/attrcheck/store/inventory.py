@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from attrcheck.store.entries import SCHEMA, SUFFIX, Key
+from attrcheck.store.entries import SCHEMA, SUFFIX, Key, read_head
 
 KINDS = ("records", "maps", "shared", "tuned", "checks")
-MOST_HEAD = 2**24
-"""Bytes of a head that are read; what claims to have more is not an entry."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +53,3 @@ def leftovers(folder: Path) -> Iterator[Path]:
 def _files(folder: Path) -> Iterator[Path]:
     for kind in KINDS:
         yield from sorted((folder / kind).glob(f"*/*{SUFFIX}"))
-
-
-def read_head(path: Path) -> dict[str, Any]:
-    """What an entry says of itself, without its arrays."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if size > MOST_HEAD:
-            raise ValueError(f"{path} has no head")
-        head = json.loads(file.read(size))
-    return dict(json.loads(head["__metadata__"]["attrcheck"]))

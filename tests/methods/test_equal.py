@@ -6,8 +6,8 @@ from torch import nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.graph.preparing import prepare
+from attrcheck.methods import bottleneck
 from attrcheck.methods import extremal_perturbation as extremal
-from attrcheck.methods import input_iba
 from attrcheck.methods._equal import in_equal_batches
 from attrcheck.tensors.batching import limited_to
 from tests.worlds import random_family, smooth_images
@@ -92,8 +92,8 @@ def test_input_iba_goes_on_when_memory_runs_out(monkeypatch):
     ids = tuple(map(str, range(9)))
     data = Dataset("toy", known, torch.zeros(9, dtype=torch.int64), 10, (0.0,) * 3, (1.0,) * 3, ids)
     arguments = (images, targets, tuple(range(6)), data, 3, 2)
-    wanted = input_iba.input_gates(model, *arguments)
-    sizes, whole = [], input_iba.class_slope
+    wanted = bottleneck.input_gates(model, *arguments)
+    sizes, whole = [], bottleneck.class_slope
 
     def scarce(network, noise, *rest):
         sizes.append(len(noise))
@@ -101,7 +101,7 @@ def test_input_iba_goes_on_when_memory_runs_out(monkeypatch):
             raise torch.OutOfMemoryError("out of memory")
         return whole(network, noise, *rest)
 
-    monkeypatch.setattr(input_iba, "class_slope", scarce)
-    found = input_iba.input_gates(model, *arguments)
+    monkeypatch.setattr(bottleneck, "class_slope", scarce)
+    found = bottleneck.input_gates(model, *arguments)
     assert sorted(set(sizes)) == [4, 8, 16]
     assert torch.allclose(found, wanted, atol=1e-4)

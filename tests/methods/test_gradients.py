@@ -15,9 +15,8 @@ from attrcheck.contracts import Dataset
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods._gradients import BACKGROUND, background, integrated
 from attrcheck.methods.deeplift import contributions
-from attrcheck.methods.integrated_gradients_blur import blur
+from attrcheck.methods.integrated import BACKGROUND, background, blur, integrated
 from attrcheck.tensors.batching import limited_to
 from tests import worlds
 from tests.worlds import FAMILIES, smooth_images, without_biases

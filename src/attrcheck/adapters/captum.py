@@ -21,7 +21,7 @@ from attrcheck.adapters.classes import (
     stage_module,
 )
 from attrcheck.contracts import Method
-from attrcheck.methods._cam import enlarge, needs_stage
+from attrcheck.methods.stages import enlarge, needs_stage
 from attrcheck.registry import RegistryError
 from attrcheck.tensors.batching import samples_at_once
 

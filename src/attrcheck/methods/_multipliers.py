@@ -22,7 +22,7 @@ from attrcheck.methods._affine import direct
 
 
 @dataclass(frozen=True)
-class Rule:
+class MultiplierRule:
     """What becomes of the multipliers at a module.
 
     see: (module, *inputs) -> the module's value, and what to keep of images and baselines.
@@ -33,7 +33,7 @@ class Rule:
     pull: Callable[..., tuple[Tensor, ...]]
 
 
-Rules = Mapping[type[nn.Module], Rule]
+Rules = Mapping[type[nn.Module], MultiplierRule]
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Tape:
 class _Part(nn.Module):
     """A module under its rule, or one that is direct."""
 
-    def __init__(self, module: nn.Module, name: str, rule: Rule | None) -> None:
+    def __init__(self, module: nn.Module, name: str, rule: MultiplierRule | None) -> None:
         super().__init__()
         self.module, self.name, self.rule = module, name, rule
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attrcheck.graph.guard import Snapshot
-from attrcheck.graph.kinds import last_stage
+from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods.noise import Noise

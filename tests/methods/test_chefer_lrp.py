@@ -7,7 +7,9 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
-from attrcheck.graph.kinds import Add, attentions, module_of
+from attrcheck.graph.kinds import Add
+from attrcheck.graph.landmarks import attentions
+from attrcheck.graph.nodes import module_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import lrp_attention, method
 from attrcheck.methods._rules import ruled

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attrcheck.graph.guard import Snapshot
-from attrcheck.graph.kinds import attentions
+from attrcheck.graph.landmarks import attentions
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods.attention import Reader, rollout

@@ -16,8 +16,8 @@ from torch import Tensor, fx, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from attrcheck.graph.exposing import insert
-from attrcheck.graph.kinds import module_of
+from attrcheck.graph.nodes import module_of
+from attrcheck.graph.rewriting import insert
 from attrcheck.methods._affine import direct
 
 

@@ -16,10 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
-from attrcheck.graph.kinds import (
-    call_name,
-    module_of,
-)
+from attrcheck.graph.nodes import call_name, module_of
 
 BackwardRule = Callable[..., Tensor]
 """(module or function, *inputs) -> its value, with a derivative of the rule's choice."""

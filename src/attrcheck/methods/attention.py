@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from attrcheck.graph.kinds import attentions, call_name, module_of
+from attrcheck.graph.landmarks import attentions
+from attrcheck.graph.nodes import call_name, module_of
 from attrcheck.methods import method
 from attrcheck.methods._rules import ruled
 from attrcheck.methods.lrp_attention import CALLS, KINDS, uncovered

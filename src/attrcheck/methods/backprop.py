@@ -7,15 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from attrcheck.graph.kinds import (
-    ACTIVATIONS,
-    LINEAR,
-    MAXIMA,
-    RECTIFIERS,
-    SHAPE_CALLS,
-    Multiply,
-    obstacle,
-)
+from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, RECTIFIERS, SHAPE_CALLS, Multiply
+from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
 from attrcheck.methods.stages import ALL_ZERO, grad_cam, needs_stage

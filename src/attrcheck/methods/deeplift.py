@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
-from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
+from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply
+from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
 from attrcheck.methods._multipliers import MultiplierRule, Tape, multipliers
 from attrcheck.methods.integrated import BACKGROUND, background

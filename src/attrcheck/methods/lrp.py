@@ -12,18 +12,8 @@ from typing import Any
 
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import (
-    GATES,
-    MAXIMA,
-    NORMS,
-    SCALINGS,
-    SHAPE_CALLS,
-    SHAPES,
-    Multiply,
-    call_name,
-    module_of,
-    obstacle,
-)
+from attrcheck.graph.kinds import GATES, MAXIMA, NORMS, SCALINGS, SHAPE_CALLS, SHAPES, Multiply
+from attrcheck.graph.nodes import call_name, module_of, obstacle
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
 from attrcheck.methods.lrp_rules import (

@@ -14,18 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import (
-    LINEAR,
-    PRODUCTS,
-    SCALINGS,
-    SHAPE_CALLS,
-    Add,
-    attentions,
-    call_name,
-    module_of,
-    obstacle,
-    signals,
-)
+from attrcheck.graph.kinds import LINEAR, PRODUCTS, SCALINGS, SHAPE_CALLS, Add
+from attrcheck.graph.landmarks import attentions
+from attrcheck.graph.nodes import call_name, module_of, obstacle, signals
 from attrcheck.methods._rules import BackwardRule, valued
 from attrcheck.methods.lrp_rules import PASSED, ZERO, Share, pass_on, scale, sharing
 

@@ -9,17 +9,9 @@ from torch import Tensor, fx, nn
 
 from attrcheck.graph.bcos import BcosConv2d, Encode
 from attrcheck.graph.halves import until
-from attrcheck.graph.kinds import (
-    AVERAGES,
-    SHAPE_CALLS,
-    SHAPES,
-    Add,
-    call_name,
-    evidence,
-    module_of,
-    obstacle,
-    signals,
-)
+from attrcheck.graph.kinds import AVERAGES, SHAPE_CALLS, SHAPES, Add
+from attrcheck.graph.landmarks import evidence
+from attrcheck.graph.nodes import call_name, module_of, obstacle, signals
 from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued

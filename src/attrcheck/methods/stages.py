@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from attrcheck.graph.kinds import PRODUCTS, call_name, last_stage, module_of, signals
+from attrcheck.graph.kinds import PRODUCTS
+from attrcheck.graph.landmarks import last_stage
+from attrcheck.graph.nodes import call_name, module_of, signals
 
 FINEST_PATCHES = 4
 """Patches a side of the grid that single deletion judges by default."""

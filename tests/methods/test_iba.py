@@ -235,3 +235,24 @@ def test_the_gate_at_the_input_of_every_family(family):
     assert torch.allclose(alone[0], together[1], atol=1e-5)
     other = bottleneck.input_gates(model, images[1:2], targets[1:2], (9,), DATA, 4, 2)
     assert not torch.allclose(other[0], together[1], atol=1e-3)
+
+
+def test_input_iba_goes_on_when_memory_runs_out(monkeypatch):
+    model, images, targets = prepare(random_family("vgg")), smooth_images(6), torch.arange(6)
+    known = smooth_images(9, seed=7)
+    ids = tuple(map(str, range(9)))
+    data = Dataset("toy", known, torch.zeros(9, dtype=torch.int64), 10, (0.0,) * 3, (1.0,) * 3, ids)
+    arguments = (images, targets, tuple(range(6)), data, 3, 2)
+    wanted = bottleneck.input_gates(model, *arguments)
+    sizes, whole = [], bottleneck.class_slope
+
+    def scarce(network, noise, *rest):
+        sizes.append(len(noise))
+        if len(noise) > 4:
+            raise torch.OutOfMemoryError("out of memory")
+        return whole(network, noise, *rest)
+
+    monkeypatch.setattr(bottleneck, "class_slope", scarce)
+    found = bottleneck.input_gates(model, *arguments)
+    assert sorted(set(sizes)) == [4, 8, 16]
+    assert torch.allclose(found, wanted, atol=1e-4)

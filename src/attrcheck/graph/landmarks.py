@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.graph.kinds import AVERAGES, MAXIMA, PRODUCTS, SHAPE_CALLS
 from attrcheck.graph.nodes import call_name, module_of
+from attrcheck.tensors.memo import PerModel
 
 
 def attentions(model: fx.GraphModule) -> list[fx.Node]:
@@ -55,7 +55,7 @@ class _Shapes(fx.Interpreter):
         return value
 
 
-_STAGES: WeakKeyDictionary[nn.Module, dict[torch.Size, str | None]] = WeakKeyDictionary()
+_STAGES: PerModel[str | None] = PerModel()
 
 
 def last_stage(model: fx.GraphModule, images: Tensor) -> str | None:
@@ -64,26 +64,22 @@ def last_stage(model: fx.GraphModule, images: Tensor) -> str | None:
     That is where Grad-CAM looks; None where there is none. A convolution that classifies is no
     stage if there is another. Found once per model and image size.
     """
-    known = _STAGES.setdefault(model, {})
-    size = images.shape[1:]
-    if size not in known:
-        interpreter = _Shapes(model)
-        with torch.no_grad():
-            interpreter.run(torch.zeros_like(images[:1]))
-        known[size] = _find_stage(model, interpreter.shapes)
-    return known[size]
+    return _STAGES.get(model, images.shape[1:], lambda: _find_stage(model, images))
 
 
-def _find_stage(model: fx.GraphModule, shapes: dict[str, torch.Size]) -> str | None:
-    found = []
+def _find_stage(model: fx.GraphModule, images: Tensor) -> str | None:
+    interpreter = _Shapes(model)
+    with torch.no_grad():
+        interpreter.run(torch.zeros_like(images[:1]))
+    maps = []
     convolved = False
     for node in model.graph.nodes:
         kind = type(module_of(model, node))
         convolved = convolved or issubclass(kind, nn.Conv2d) or call_name(node) == "conv2d"
         pools = kind in (*AVERAGES, *MAXIMA) or "pool" in call_name(node)
-        shape = shapes.get(node.name, ())
+        shape = interpreter.shapes.get(node.name, ())
         if convolved and not pools and node.op != "output" and len(shape) == 4:
-            found += [node] if shape[2] * shape[3] > 1 else []
+            maps += [node] if shape[2] * shape[3] > 1 else []
     classifier = evidence(model)
-    stages = [node for node in found if node is not classifier] or found
+    stages = [node for node in maps if node is not classifier] or maps
     return stages[-1].name if stages else None

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
 from attrcheck.graph.nodes import call_name, module_of
+from attrcheck.tensors.memo import PerModel
 
 BackwardRule = Callable[..., Tensor]
 """(module or function, *inputs) -> its value, with a derivative of the rule's choice."""
 
-_RULED: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule]] = WeakKeyDictionary()
+_RULED: PerModel[fx.GraphModule] = PerModel()
 
 
 def ruled(
@@ -36,11 +36,8 @@ def ruled(
     """
     if not isinstance(model, fx.GraphModule):
         raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
-    known = _RULED.setdefault(model, {})
     key = frozenset(kinds.items()), frozenset((calls or {}).items())
-    if key not in known:
-        known[key] = _with_rules(model, kinds, calls or {})
-    return known[key]
+    return _RULED.get(model, key, lambda: _with_rules(model, kinds, calls or {}))
 
 
 def _with_rules(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
-from torch.nn import functional as F
 
 from attrcheck.graph.landmarks import attentions
 from attrcheck.graph.nodes import call_name, module_of
 from attrcheck.methods import method
 from attrcheck.methods._rules import ruled
 from attrcheck.methods.lrp_attention import CALLS, KINDS, uncovered
+from attrcheck.tensors.images import enlarge
+from attrcheck.tensors.memo import PerModel
 
-_READING: WeakKeyDictionary[nn.Module, fx.GraphModule] = WeakKeyDictionary()
+_READING: PerModel[fx.GraphModule] = PerModel()
 
 
 class Reader:
@@ -28,9 +29,8 @@ class Reader:
         if not isinstance(model, fx.GraphModule):
             raise TypeError(f"attention is read from a prepared graph, not {type(model).__name__}")
         run = under_rules or model
-        if run not in _READING:
-            _READING[run] = _reading(run, {node.name for node in attentions(model)})
-        self._run = _READING[run]
+        names = frozenset(node.name for node in attentions(model))
+        self._run = _READING.get(run, names, lambda: _reading(run, names))
         self.attention: list[Tensor] = []
         self.grid = (0, 0)
 
@@ -51,11 +51,11 @@ class Reader:
     def on_image(self, relevance: Tensor, images: Tensor) -> Tensor:
         """The class token's row of [N, T, T], as a map: the last tokens are the patches."""
         height, width = self.grid
-        row = relevance[:, 0, -height * width :].view(-1, 1, height, width)
-        return F.interpolate(row, images.shape[2:], mode="bilinear", align_corners=False)[:, 0]
+        row = relevance[:, 0, -height * width :]
+        return enlarge(row.view(-1, height, width), images)
 
 
-def _reading(model: fx.GraphModule, names: set[str]) -> fx.GraphModule:
+def _reading(model: fx.GraphModule, names: Collection[str]) -> fx.GraphModule:
     """The model that also returns its attentions, and the patches that the last convolution before
     them cuts."""
     graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +13,10 @@ from torch.nn import functional as F
 from attrcheck.contracts import Dataset
 from attrcheck.graph.halves import halves, needs_middle
 from attrcheck.methods import method
-from attrcheck.methods._equal import in_equal_batches
 from attrcheck.store.fingerprints import digest
-from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.batching import in_batches, in_equal_batches
+from attrcheck.tensors.images import blurred, enlarge, gaussian_weights
+from attrcheck.tensors.memo import PerModel
 
 STEPS, SAMPLES = 10, 10
 RATE = 1.0
@@ -35,7 +35,7 @@ Generators = list[torch.Generator]
 Slope = Callable[[Tensor, Tensor], Tensor]
 """The derivative of a loss by the gate, from noise and gate."""
 
-_KNOWN: WeakKeyDictionary[nn.Module, tuple[str, Tensor, Tensor]] = WeakKeyDictionary()
+_FEATURES: PerModel[tuple[Tensor, Tensor]] = PerModel()
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,15 @@ class Halved:
         head, tail = halves(model)
         seen = dataset.images[:ESTIMATE]
         key = digest(seen, dataset.mean, images.dtype, *model.state_dict().values())
-        if key != _KNOWN.get(model, ("",))[0]:
+
+        def distribution() -> tuple[Tensor, Tensor]:
             inputs = dataset.normalise(seen.to(images))
             with torch.no_grad():
-                found = in_batches(lambda part: head(inputs[part]), len(inputs), model, inputs)
-                features = torch.cat(list(found))
-            _KNOWN[model] = key, features.mean(0), features.std(0, correction=0).clamp(min=LEAST)
-        return cls(head, tail, *_KNOWN[model][1:])
+                parts = in_batches(lambda part: head(inputs[part]), len(inputs), model, inputs)
+                features = torch.cat(list(parts))
+            return features.mean(0), features.std(0, correction=0).clamp(min=LEAST)
+
+        return cls(head, tail, *_FEATURES.get(model, key, distribution))
 
     def bottleneck(
         self, images: Tensor, targets: Tensor, draws: Generators, steps: int, samples: int
@@ -128,12 +130,8 @@ def information(gate: Tensor, normal: Tensor, prior: Tensor | float = 0.0) -> Te
 
 def smooth_gate(mask: Tensor) -> Tensor:
     """The sigmoid of the mask, smoothed over space in each channel."""
-    radius = math.ceil(2 * BLUR)
-    line = torch.exp(-((torch.arange(-radius, radius + 1).to(mask) / BLUR) ** 2) / 2)
-    line = (line / line.sum()).expand(mask.shape[1], 1, -1)
-    gate = F.pad(mask.sigmoid(), [radius] * 4, mode="replicate")
-    gate = F.conv2d(gate, line[..., None], groups=len(line))
-    return F.conv2d(gate, line[:, :, None], groups=len(line))
+    weights = gaussian_weights(math.ceil(2 * BLUR), BLUR, mask.dtype)
+    return blurred(mask.sigmoid(), weights, weights, "replicate")
 
 
 @method(
@@ -176,8 +174,7 @@ def bottleneck_maps(
     def bits(part: slice) -> Tensor:
         draws = [torch.Generator().manual_seed(seed) for seed in seeds[part]]
         gate, normal = halved.bottleneck(images[part], targets[part], draws, steps, samples)
-        found = information(gate, normal).sum(1, keepdim=True) / math.log(2)
-        return F.interpolate(found, images.shape[2:], mode="bilinear", align_corners=False)[:, 0]
+        return enlarge(information(gate, normal).sum(1) / math.log(2), images)
 
     return torch.cat(list(in_batches(bits, len(images), model, images)))
 

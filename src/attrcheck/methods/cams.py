@@ -12,13 +12,13 @@ from attrcheck.methods.noise import OURS, Noise, noisy
 from attrcheck.methods.stages import (
     ALL_ZERO,
     combine,
-    enlarge,
     grad_cam,
     needs_stage,
     stage_activations,
     stage_tensors,
 )
 from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.images import enlarge
 
 CHANNELS = 128
 """Of the last stage of the widest embedded families; a map costs one pass per channel, and one."""

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.methods.dummies import TINY, brightness
+from attrcheck.tensors.images import blurred, gaussian_weights
 
 NO_EDGE = "a blank image has no edge"
 
@@ -56,7 +57,7 @@ def edge_sobel(model: nn.Module, images: Tensor, targets: Tensor, *, dataset: Da
 )
 def edge_canny(model: nn.Module, images: Tensor, targets: Tensor, *, dataset: Dataset) -> Tensor:
     """One on ridges of the smoothed gradient that are strong, or linked to one; zero elsewhere."""
-    gx, gy = differences(blurred(brightness(images, dataset), SIGMA), SOBEL)
+    gx, gy = differences(smoothed(brightness(images, dataset)), SOBEL)
     size = torch.hypot(gx, gy)
     steepest = size.amax((1, 2), keepdim=True)
     ridge = _ridges(size, gx, gy) & (size > TINY)
@@ -77,7 +78,7 @@ def edge_marr_hildreth(
     model: nn.Module, images: Tensor, targets: Tensor, *, dataset: Dataset
 ) -> Tensor:
     """The jump of the Laplacian of Gaussian to the right and below, where it changes sign there."""
-    curvature = filtered(blurred(brightness(images, dataset), SIGMA), LAPLACIAN)
+    curvature = filtered(smoothed(brightness(images, dataset)), LAPLACIAN)
     curvature = curvature.where(curvature.abs() > TINY, 0)
     strength = torch.zeros_like(curvature)
     strength[:, :, :-1] += _crossing(curvature[:, :, :-1], curvature[:, :, 1:])
@@ -110,14 +111,10 @@ def edge_strength(grey: Tensor, across: Sequence[float]) -> Tensor:
     return strength.where(strength > TINY, 0)
 
 
-def blurred(grey: Tensor, sigma: float) -> Tensor:
+def smoothed(grey: Tensor) -> Tensor:
     """Convolved with a Gaussian, cut at four sigma, borders replicated."""
-    radius = math.ceil(4 * sigma)
-    places = torch.arange(-radius, radius + 1, dtype=grey.dtype)
-    weight = torch.exp(-(places**2) / (2 * sigma**2))
-    weight = weight / weight.sum()
-    rows = F.conv2d(padded(grey, radius), weight[None, None, None])
-    return F.conv2d(rows, weight[None, None, :, None])[:, 0]
+    weights = gaussian_weights(math.ceil(4 * SIGMA), SIGMA)
+    return blurred(grey[:, None], weights, weights, "replicate", axes=(3, 2))[:, 0]
 
 
 def _ridges(size: Tensor, gx: Tensor, gy: Tensor) -> Tensor:

@@ -7,12 +7,12 @@ from functools import cache
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.methods._rules import backpropagate
 from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.images import blurred
 
 STEPS = 50
 """Nodes of an integral along a path."""
@@ -58,16 +58,14 @@ def integrated(model: nn.Module, images: Tensor, targets: Tensor, baselines: Ten
     return integrate(model, images, targets, baselines[:, None], places[None], weights)
 
 
-def blur(images: Tensor) -> Tensor:
+def blurred_baseline(images: Tensor) -> Tensor:
     """A Gaussian blur that mirrors the image at its borders."""
     scale = min(images.shape[2:]) / SIDE
     radius = max(1, round(RADIUS * scale))
     offsets = torch.arange(-radius, radius + 1, device=images.device, dtype=images.dtype)
-    kernel = torch.softmax(-(offsets**2) / (2 * (SIGMA * scale) ** 2), 0)
-    channels = images.shape[1]
-    padded = F.pad(images, (radius,) * 4, mode="reflect")
-    rows = F.conv2d(padded, kernel.expand(channels, 1, 1, -1), groups=channels)
-    return F.conv2d(rows, kernel[:, None].expand(channels, 1, -1, 1), groups=channels)
+    # By softmax, whose last bit is not always that of `gaussian_weights`.
+    weights = torch.softmax(-(offsets**2) / (2 * (SIGMA * scale) ** 2), 0)
+    return blurred(images, weights, weights, "reflect", axes=(3, 2))
 
 
 @cache
@@ -128,7 +126,7 @@ def integrated_gradients_blur(model: nn.Module, images: Tensor, targets: Tensor)
 
     The map sums to f(x) - f(b).
     """
-    return integrated(model, images, targets, blur(images))
+    return integrated(model, images, targets, blurred_baseline(images))
 
 
 @method(

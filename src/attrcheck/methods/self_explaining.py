@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import torch
 from torch import Tensor, fx, nn
 
@@ -15,6 +13,7 @@ from attrcheck.graph.nodes import call_name, module_of, obstacle, signals
 from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
+from attrcheck.tensors.memo import PerModel
 
 
 def needs_bcos(model: nn.Module) -> str | None:
@@ -58,7 +57,7 @@ def bcos_weights(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     return backpropagate(ruled(model, FROZEN), images, targets).sum(1)
 
 
-_BAGS: WeakKeyDictionary[nn.Module, tuple[fx.GraphModule, Field] | str] = WeakKeyDictionary()
+_BAGS: PerModel[tuple[fx.GraphModule, Field] | str] = PerModel()
 
 
 def bag(model: nn.Module) -> tuple[fx.GraphModule, Field] | str:
@@ -66,9 +65,7 @@ def bag(model: nn.Module) -> tuple[fx.GraphModule, Field] | str:
     each place sees; or why there is none. Made once per model, of the model's own modules."""
     if not isinstance(model, fx.GraphModule):
         return "the model is not a prepared graph: it could not be traced, see the warning"
-    if model not in _BAGS:
-        _BAGS[model] = _bag(model)
-    return _BAGS[model]
+    return _BAGS.get(model, (), lambda: _bag(model))
 
 
 def _bag(model: fx.GraphModule) -> tuple[fx.GraphModule, Field] | str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from typing import Any, cast
 from weakref import WeakSet
 
 import torch
 from torch import Tensor, fx, nn
-from torch.nn import functional as F
 
+from attrcheck.errors import suggest
 from attrcheck.graph.kinds import PRODUCTS
 from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.nodes import call_name, module_of, signals
+from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4
 """Patches a side of the grid that single deletion judges by default."""
@@ -82,11 +82,10 @@ def _named(model: fx.GraphModule, name: str) -> fx.Node:
 
 
 def _no_stage(stage: str, grids: dict[str, tuple[int, int]]) -> str:
-    close = difflib.get_close_matches(stage, list(grids), n=3)
     last = {grid: name for name, grid in grids.items()}
     there = ", ".join(f"{name} ({h}x{w})" for (h, w), name in last.items()) or "none"
-    hint = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"the model has no stage {stage!r}; {hint}The last one of each size: {there}"
+    hint = suggest(stage, grids)
+    return f"the model has no stage {stage!r}; {hint} The last one of each size: {there}"
 
 
 def stage_activations(
@@ -128,12 +127,6 @@ def _warn_if_coarse(model: nn.Module, stage: str, activations: Tensor) -> None:
 def combine(weights: Tensor, activations: Tensor, images: Tensor) -> Tensor:
     """relu(sum over k of weights * A_k), bilinearly enlarged to the image: [N, H, W]."""
     return enlarge((weights * activations).sum(1).relu(), images)
-
-
-def enlarge(maps: Tensor, images: Tensor) -> Tensor:
-    """Maps [N, h, w] bilinearly resized to the images: [N, H, W]."""
-    size = images.shape[2:]
-    return F.interpolate(maps[:, None], size, mode="bilinear", align_corners=False)[:, 0]
 
 
 def grad_cam(model: nn.Module, images: Tensor, targets: Tensor, stage: str | None = None) -> Tensor:

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from attrcheck.checks.ig_ensembles import ENSEMBLES, OWN, maps_of, verdict
-from attrcheck.methods._gradients import SOUNDNESS, noisy
-from attrcheck.methods.integrated_gradients import integrated_gradients
+from attrcheck.methods.integrated import integrated_gradients
+from attrcheck.methods.noise import SOUNDNESS, noisy
 from tests.worlds import load
 
 

@@ -6,7 +6,8 @@ from torch import fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
 
-from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, attentions, last_stage
+from attrcheck.graph.kinds import Add, Concat, Mean, Multiply
+from attrcheck.graph.landmarks import attentions, last_stage
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method as methods
 from tests.worlds import FAMILIES, enliven, random_family, smooth_images

@@ -13,11 +13,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from attrcheck.graph.guard import Snapshot
-from attrcheck.graph.kinds import last_stage
+from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods._cam import CoarseGrid, needs_stage, stage_node
-from attrcheck.methods._gradients import Noise
+from attrcheck.methods.noise import Noise
+from attrcheck.methods.stages import CoarseGrid, needs_stage, stage_node
 from attrcheck.models import model as models
 from attrcheck.tensors.batching import limited_to
 from tests import worlds
@@ -312,7 +312,7 @@ def tiny(weight, side=2):
 
 
 IMAGE = torch.tensor([[[[1.0, 0.0], [2.0, 1.0]], [[0.0, 3.0], [0.0, 0.0]]]])
-ignore_coarse = pytest.mark.filterwarnings("ignore::attrcheck.methods._cam.CoarseGrid")
+ignore_coarse = pytest.mark.filterwarnings("ignore::attrcheck.methods.stages.CoarseGrid")
 
 
 @ignore_coarse

@@ -7,12 +7,14 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
-from attrcheck.graph.kinds import Add, attentions, module_of
+from attrcheck.graph.kinds import Add
+from attrcheck.graph.landmarks import attentions
+from attrcheck.graph.nodes import module_of
 from attrcheck.graph.preparing import prepare
-from attrcheck.methods import _attention_lrp, method
-from attrcheck.methods._attention import Reader
-from attrcheck.methods._attention_lrp import CALLS, KINDS
+from attrcheck.methods import lrp_attention, method
 from attrcheck.methods._rules import ruled
+from attrcheck.methods.attention import Reader
+from attrcheck.methods.lrp_attention import CALLS, KINDS
 from tests.worlds import random_family, smooth_images, trained_family
 
 COUNT = 3
@@ -30,7 +32,7 @@ def subject(weights):
 @pytest.fixture
 def exact(monkeypatch):
     """No stabiliser."""
-    monkeypatch.setattr(_attention_lrp, "EPSILON", 0)
+    monkeypatch.setattr(lrp_attention, "EPSILON", 0)
 
 
 def relevances(model, images, targets):
@@ -52,7 +54,7 @@ def test_a_linear_layer_shares_among_positive_contributions():
     torch.manual_seed(0)
     layer, x = nn.Linear(12, 4).requires_grad_(False), torch.randn(2, 3, 12)
     relevance = torch.randn(2, 3, 4)
-    (found,) = backward(_attention_lrp.positive, layer, x, upstream=relevance)
+    (found,) = backward(lrp_attention.positive, layer, x, upstream=relevance)
     for image in range(2):
         for token in range(3):
             wanted = torch.zeros(12)
@@ -66,7 +68,7 @@ def test_a_linear_layer_shares_among_positive_contributions():
 def test_a_sum_by_hand(exact):
     # Shares 6 and 2 of the first image; of the second 12 and -4, of which |12| and |-4| are left.
     a, b = torch.tensor([[3.0], [3.0]]), torch.tensor([[1.0], [-1.0]])
-    to_a, to_b = backward(_attention_lrp.add, Add(), a, b, upstream=torch.full((2, 1), 8.0))
+    to_a, to_b = backward(lrp_attention.add, Add(), a, b, upstream=torch.full((2, 1), 8.0))
     assert torch.allclose(to_a.flatten(), torch.tensor([6.0, 6.0]), rtol=1e-4)
     assert torch.allclose(to_b.flatten(), torch.tensor([2.0, 2.0]), rtol=1e-4)
 
@@ -74,7 +76,7 @@ def test_a_sum_by_hand(exact):
 def test_a_product_gives_one_half_to_either_operand(exact):
     torch.manual_seed(0)
     a, b, relevance = torch.rand(2, 4, 3), torch.rand(2, 3, 5) + 0.1, torch.randn(2, 4, 5)
-    to_a, to_b = backward(_attention_lrp.product, torch.matmul, a, b, upstream=relevance)
+    to_a, to_b = backward(lrp_attention.product, torch.matmul, a, b, upstream=relevance)
     wanted_a, wanted_b = torch.zeros_like(a), torch.zeros_like(b)
     y = a @ b
     for n in range(2):
@@ -225,7 +227,7 @@ def slow_relevances(network, image, target):
 def test_it_equals_the_slow_one(weights, monkeypatch):
     network, images, targets = subject(weights)
     network, images = network.double(), images.double()
-    monkeypatch.setattr(_attention_lrp, "ZERO", 1e-14)
+    monkeypatch.setattr(lrp_attention, "ZERO", 1e-14)
     model = prepare(network)
     found, _ = relevances(model, images, targets)
     reader = Reader(model)
@@ -290,7 +292,7 @@ def test_the_stabiliser_may_be_of_any_size(monkeypatch):
     network, images, targets = subject("trained")
     model, images, maps = prepare(network.double()), images.double(), []
     for size in (0.0, 1e-4, 1e-2, 1e-1):
-        monkeypatch.setattr(_attention_lrp, "EPSILON", size)
+        monkeypatch.setattr(lrp_attention, "EPSILON", size)
         maps.append(method.get("chefer_lrp").attribute(model, images, targets).flatten(1))
 
     def alike(one, other):

@@ -10,8 +10,14 @@ import torch
 
 from attrcheck.contracts import Dataset
 from attrcheck.methods import method
-from attrcheck.methods._dummies import SOBEL, blurred, differences, edges, filtered
-from attrcheck.methods.edge_marr_hildreth import LAPLACIAN, SIGMA
+from attrcheck.methods.edges import (
+    LAPLACIAN,
+    SOBEL,
+    differences,
+    edge_strength,
+    filtered,
+    smoothed,
+)
 
 DUMMIES = [name for name in method if method.get(name).dummy]
 LOOKING = [name for name in DUMMIES if name != "random" and not name.startswith("gaussian")]
@@ -241,7 +247,7 @@ def test_edge_gradient():
 def test_sobel_agrees_with_the_published_one_inside_the_border():
     arrays = published()
     norm = torch.from_numpy(arrays["images_norm"]).double().mean(1)
-    ours, theirs = edges(norm, SOBEL).numpy(), arrays["edge_sobel"]
+    ours, theirs = edge_strength(norm, SOBEL).numpy(), arrays["edge_sobel"]
     assert np.allclose(ours[:, 1:-1, 1:-1], theirs[:, 1:-1, 1:-1], atol=1e-5)
     # Theirs took what lies outside for zero, in normalised units: the border is an edge.
     ring = np.ones((32, 32), bool)
@@ -305,7 +311,7 @@ def _cross(window):
 def test_the_published_marr_hildreth_was_the_signed_laplacian_without_crossings():
     arrays = published()
     norm = torch.from_numpy(arrays["images_norm"]).double().mean(1)
-    ours = filtered(blurred(norm, SIGMA), LAPLACIAN).numpy()[:, 4:-4, 4:-4]
+    ours = filtered(smoothed(norm), LAPLACIAN).numpy()[:, 4:-4, 4:-4]
     theirs = arrays["edge_marr_hildreth"][:, 4:-4, 4:-4]
     assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > 0.999
     assert (theirs < 0).mean() > 0.3

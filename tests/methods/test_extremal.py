@@ -123,3 +123,27 @@ def test_what_is_registered():
     assert (model.samples - 1) / 16 == 200
     assert spec.passes == (200, 200)
     assert (spec.family, spec.reference) == ("perturbation", "Fong et al. 2019")
+
+
+class Scarce(nn.Module):
+    """A network for which memory runs out beyond four images."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.most = network, 0
+
+    def forward(self, x):
+        if len(x) > 4:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        self.most = max(self.most, len(x))
+        return self.network(x)
+
+
+def test_extremal_perturbation_goes_on_when_memory_runs_out():
+    network, images, targets = random_family("vgg"), smooth_images(6), torch.arange(6)
+    model = prepare(network)
+    wanted = extremal.extremal_masks(model, images, targets, 5)
+    scarce = Scarce(model)
+    found = extremal.extremal_masks(scarce, images, targets, 5)
+    assert scarce.most == 4
+    assert torch.allclose(found, wanted, atol=1e-4)

@@ -4,7 +4,7 @@ Slow methods take fewer samples here; what they compute is proved on the embedde
 """
 
 import inspect
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import pytest
 import torch
@@ -14,18 +14,13 @@ from attrcheck.contracts import Dataset
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import (
-    _gradients,
-    expected_gradients,
+    bottleneck,
     extremal_perturbation,
-    iba,
-    input_iba,
-    kernel_shap,
-    lime,
+    integrated,
     method,
-    occlusion,
-    rise,
-    rise_200,
-    rise_uniform,
+    perturbation,
+    smooth,
+    surrogates,
 )
 from tests import worlds
 from tests.reference import change, of, plain_gradient
@@ -95,21 +90,18 @@ def attribute(name, model, images, targets):
 @pytest.fixture
 def hasty(monkeypatch):
     """Fewer samples and steps."""
-    monkeypatch.setattr(_gradients, "STEPS", 3)
-    for noise in (_gradients.OURS, _gradients.IDSDS, _gradients.SOUNDNESS):
+    monkeypatch.setattr(integrated, "STEPS", 3)
+    monkeypatch.setattr(integrated, "PLACES", 1)
+    for noise in (smooth.OURS, smooth.IDSDS, smooth.SOUNDNESS):
         monkeypatch.setitem(noise.__dict__, "samples", 2)
-    monkeypatch.setattr(expected_gradients, "PLACES", 1)
-    for module in (rise, rise_uniform):
-        monkeypatch.setattr(module, "rise_maps", partial(module.rise_maps, count=10))
-    monkeypatch.setattr(rise_200, "FEW", 10)
-    for module in (kernel_shap, lime):
-        monkeypatch.setattr(module, "SAMPLES", 60)
+    for name in ("MASKS", "FEW_MASKS"):
+        monkeypatch.setattr(perturbation, name, 10)
     for name in ("WINDOW", "STRIDE"):
-        monkeypatch.setattr(occlusion, name, 4)
+        monkeypatch.setattr(perturbation, name, 4)
+    monkeypatch.setattr(surrogates, "SAMPLES", 60)
     monkeypatch.setattr(extremal_perturbation, "STEPS", 2)
-    for module in (iba, input_iba):
-        monkeypatch.setattr(module, "STEPS", 1)
-        monkeypatch.setattr(module, "SAMPLES", 2)
+    monkeypatch.setattr(bottleneck, "STEPS", 1)
+    monkeypatch.setattr(bottleneck, "SAMPLES", 2)
 
 
 # Nearest to the function, so that it changes last.

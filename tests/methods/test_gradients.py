@@ -15,9 +15,8 @@ from attrcheck.contracts import Dataset
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods._gradients import BACKGROUND, background, integrated
 from attrcheck.methods.deeplift import contributions
-from attrcheck.methods.integrated_gradients_blur import blur
+from attrcheck.methods.integrated import BACKGROUND, background, blurred_baseline, integrated
 from attrcheck.tensors.batching import limited_to
 from tests import worlds
 from tests.worlds import FAMILIES, smooth_images, without_biases
@@ -145,7 +144,7 @@ def uniform(images):
 BASELINES = {
     "integrated_gradients": torch.zeros_like,
     "integrated_gradients_uniform": uniform,
-    "integrated_gradients_blur": blur,
+    "integrated_gradients_blur": blurred_baseline,
 }
 
 
@@ -196,19 +195,19 @@ def test_blur_has_its_true_sigma(side, radius, sigma):
     wanted = np.zeros((side, side))
     place = slice(side // 2 - radius, side // 2 + radius + 1)
     wanted[place, place] = np.outer(kernel, kernel) / kernel.sum() ** 2
-    found = blur(point)
+    found = blurred_baseline(point)
     np.testing.assert_allclose(found[0, 1], wanted, rtol=1e-4, atol=1e-9)
     assert (found[0, 0] == 0).all()
 
 
 def test_blur_mirrors_at_the_border():
     flat = torch.full((1, 3, 8, 12), 0.7)
-    assert torch.allclose(blur(flat), flat)
+    assert torch.allclose(blurred_baseline(flat), flat)
     ramp = torch.arange(8.0).expand(1, 1, 8, 8)
     # Radius 1, sigma 41 / 28: the corner sees itself once and its neighbour, 1, twice.
     weight = np.exp(-1 / (2 * (41 / 28) ** 2))
     assert torch.allclose(
-        blur(ramp)[0, 0, 3, 0], torch.tensor(2 * weight / (1 + 2 * weight)).float()
+        blurred_baseline(ramp)[0, 0, 3, 0], torch.tensor(2 * weight / (1 + 2 * weight)).float()
     )
 
 

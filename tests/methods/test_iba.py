@@ -11,7 +11,7 @@ from attrcheck.contracts import Dataset
 from attrcheck.graph import halves as _halves
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
-from attrcheck.methods import _bottleneck, iba, input_iba, method
+from attrcheck.methods import bottleneck, method
 from attrcheck.tensors.batching import limited_to
 from tests.worlds import FAMILIES, random_family, smooth_images, trained_family
 
@@ -40,7 +40,7 @@ class Half(nn.Module):
 
 
 def maps_of(model, images, targets, seeds, data=DATA, steps=4, samples=2):
-    return iba.bottleneck_maps(model, images, targets, seeds, data, steps, samples)
+    return bottleneck.bottleneck_maps(model, images, targets, seeds, data, steps, samples)
 
 
 def test_highlights_the_half_that_the_class_needs():
@@ -57,9 +57,9 @@ def test_the_price_of_information_is_the_divergence_from_noise():
     gate = torch.tensor([0.01, 0.3, 0.5, 0.9, 0.999])
     normal = torch.tensor([3.0, -1.0, 0.0, 2.0, -0.5])
     wanted = kl_divergence(Normal(gate * normal, 1 - gate), Normal(0.0, 1.0))
-    assert torch.allclose(_bottleneck.information(gate, normal), wanted, atol=1e-5)
-    assert _bottleneck.information(torch.zeros(1), torch.ones(1)).item() == 0
-    assert _bottleneck.information(torch.ones(1), torch.zeros(1)).isfinite()
+    assert torch.allclose(bottleneck.information(gate, normal), wanted, atol=1e-5)
+    assert bottleneck.information(torch.zeros(1), torch.ones(1)).item() == 0
+    assert bottleneck.information(torch.ones(1), torch.zeros(1)).isfinite()
 
 
 def test_a_closed_form_of_the_map_at_the_start():
@@ -77,7 +77,7 @@ def test_a_closed_form_of_the_map_at_the_start():
 def test_the_gate_is_smooth_in_space_and_separate_in_channels():
     mask = torch.full((1, 2, 9, 9), -20.0)
     mask[0, 1, 4, 4] = 20
-    gate = _bottleneck.smooth_gate(mask)
+    gate = bottleneck.smooth_gate(mask)
     assert gate[0, 0].max() < 1e-6
     line = [math.exp(-(t**2) / 2) for t in (-2, -1, 0, 1, 2)]
     share = [t / sum(line) for t in line]
@@ -85,7 +85,7 @@ def test_the_gate_is_smooth_in_space_and_separate_in_channels():
         for column in range(5):
             wanted = share[row] * share[column]
             assert gate[0, 1, 2 + row, 2 + column].item() == pytest.approx(wanted, abs=1e-6)
-    assert torch.allclose(_bottleneck.smooth_gate(torch.zeros(1, 2, 3, 3)), torch.tensor(0.5))
+    assert torch.allclose(bottleneck.smooth_gate(torch.zeros(1, 2, 3, 3)), torch.tensor(0.5))
 
 
 def test_steps_trade_information_for_the_class():
@@ -194,7 +194,7 @@ def test_constants_are_known_on_both_sides():
 
 def test_what_is_registered():
     model, images, data = prepare(Half()), smooth_images(1, 16), data_of(smooth_images(5, 16), 2)
-    makers = {"iba": iba.bottleneck_maps, "input_iba": input_iba.input_gates}
+    makers = {"iba": bottleneck.bottleneck_maps, "input_iba": bottleneck.input_gates}
     for (name, maker), passes in zip(makers.items(), (100, 200), strict=True):
         spec = method.get(name)
         assert spec.passes == (passes, passes)
@@ -207,8 +207,8 @@ def test_what_the_prior_knows_is_free():
     normal = torch.tensor([3.0, -1.0, 2.0])
     through = Normal(prior * gate * normal, 1 - prior * gate)
     wanted = kl_divergence(Normal(gate * normal, 1 - gate), through)
-    assert torch.allclose(_bottleneck.information(gate, normal, prior), wanted, atol=1e-5)
-    free = _bottleneck.information(gate, normal, torch.ones(3))
+    assert torch.allclose(bottleneck.information(gate, normal, prior), wanted, atol=1e-5)
+    free = bottleneck.information(gate, normal, torch.ones(3))
     assert torch.allclose(free, torch.zeros(3), atol=1e-6)
 
 
@@ -216,7 +216,7 @@ def test_at_the_input_too_the_half_that_the_class_needs():
     data = data_of(smooth_images(50, 16, seed=5), 2)
     images = smooth_images(4, 16, seed=6).abs()
     targets = torch.zeros(4, dtype=torch.int64)
-    gates = input_iba.input_gates(prepare(Half()), images, targets, (1, 2, 3, 4), data, 10, 10)
+    gates = bottleneck.input_gates(prepare(Half()), images, targets, (1, 2, 3, 4), data, 10, 10)
     assert (gates[:, :, :7].mean((1, 2)) > 2 * gates[:, :, 9:].mean((1, 2))).all()
     assert (gates >= 0).all()
     assert (gates <= 1).all()
@@ -228,10 +228,31 @@ def test_the_gate_at_the_input_of_every_family(family):
     model = prepare(network)
     before = Snapshot.of(model)
     with torch.no_grad():
-        together = input_iba.input_gates(model, images, targets, (7, 8, 7), DATA, 4, 2)
+        together = bottleneck.input_gates(model, images, targets, (7, 8, 7), DATA, 4, 2)
     assert before.change(model) is None
-    alone = input_iba.input_gates(model, images[1:2], targets[1:2], (8,), DATA, 4, 2)
+    alone = bottleneck.input_gates(model, images[1:2], targets[1:2], (8,), DATA, 4, 2)
     assert together.shape == (3, 32, 32)
     assert torch.allclose(alone[0], together[1], atol=1e-5)
-    other = input_iba.input_gates(model, images[1:2], targets[1:2], (9,), DATA, 4, 2)
+    other = bottleneck.input_gates(model, images[1:2], targets[1:2], (9,), DATA, 4, 2)
     assert not torch.allclose(other[0], together[1], atol=1e-3)
+
+
+def test_input_iba_goes_on_when_memory_runs_out(monkeypatch):
+    model, images, targets = prepare(random_family("vgg")), smooth_images(6), torch.arange(6)
+    known = smooth_images(9, seed=7)
+    ids = tuple(map(str, range(9)))
+    data = Dataset("toy", known, torch.zeros(9, dtype=torch.int64), 10, (0.0,) * 3, (1.0,) * 3, ids)
+    arguments = (images, targets, tuple(range(6)), data, 3, 2)
+    wanted = bottleneck.input_gates(model, *arguments)
+    sizes, whole = [], bottleneck.class_slope
+
+    def scarce(network, noise, *rest):
+        sizes.append(len(noise))
+        if len(noise) > 4:
+            raise torch.OutOfMemoryError("out of memory")
+        return whole(network, noise, *rest)
+
+    monkeypatch.setattr(bottleneck, "class_slope", scarce)
+    found = bottleneck.input_gates(model, *arguments)
+    assert sorted(set(sizes)) == [4, 8, 16]
+    assert torch.allclose(found, wanted, atol=1e-4)

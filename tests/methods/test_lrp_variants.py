@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from attrcheck.graph.preparing import prepare
-from attrcheck.methods import _lrp, method
+from attrcheck.methods import lrp_rules, method
 from tests.reference import dense, plain_gradient
 from tests.worlds import FAMILIES, random_family, smooth_images, trained_family, without_biases
 
@@ -118,7 +118,9 @@ def shared(matrix, bias, x, relevance, factor):
 
 
 @pytest.mark.parametrize(
-    ("rule", "factor"), [(_lrp.gamma, 0.25), (_lrp.epsilon, 0.0)], ids=["gamma", "epsilon"]
+    ("rule", "factor"),
+    [(lrp_rules.gamma, 0.25), (lrp_rules.epsilon, 0.0)],
+    ids=["gamma", "epsilon"],
 )
 @pytest.mark.parametrize(
     "module",

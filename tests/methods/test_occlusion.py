@@ -7,7 +7,7 @@ from torch import nn
 
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
-from attrcheck.methods.occlusion import WINDOWS, occlusion
+from attrcheck.methods.perturbation import WINDOWS, occlusion
 from attrcheck.tensors.batching import limited_to
 from tests.worlds import FAMILIES, random_family, smooth_images, trained_family
 

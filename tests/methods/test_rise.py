@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from attrcheck.graph.preparing import prepare
-from attrcheck.methods import _rise, method
+from attrcheck.methods import method, perturbation
 from attrcheck.tensors.batching import limited_to
 from tests.worlds import FAMILIES, random_family, smooth_images
 
@@ -40,20 +40,20 @@ def linear_chance(side=16):
 
 def enlarged(side):
     """All shifts of the enlargement, by hand: [shifts, side, cells], pixels x cells."""
-    cell = -(-side // _rise.CELLS)
-    large = (_rise.CELLS + 1) * cell
-    matrix = np.zeros((large, _rise.CELLS))
+    cell = -(-side // perturbation.CELLS)
+    large = (perturbation.CELLS + 1) * cell
+    matrix = np.zeros((large, perturbation.CELLS))
     for pixel in range(large):
-        place = (pixel + 0.5) * _rise.CELLS / large - 0.5
+        place = (pixel + 0.5) * perturbation.CELLS / large - 0.5
         low = int(np.floor(place))
         for cell_at, share in ((low, low + 1 - place), (low + 1, place - low)):
-            matrix[pixel, min(max(cell_at, 0), _rise.CELLS - 1)] += share
+            matrix[pixel, min(max(cell_at, 0), perturbation.CELLS - 1)] += share
     return [matrix[shift : shift + side] for shift in range(cell)]
 
 
 def expectation(weights, image):
     """E[p(x m) m] / KEEP over all grids and shifts: grids in closed form, shifts one by one."""
-    side, p = image.shape[-1], _rise.KEEP
+    side, p = image.shape[-1], perturbation.KEEP
     parts = (weights * image[0]).sum(0).double().numpy()
     total = []
     for rows, columns in product(enlarged(side), repeat=2):
@@ -84,7 +84,7 @@ def test_the_published_map_of_the_published_masks():
     for image, target, wanted in zip(
         data["images"], data["targets"], data["attr_rise"], strict=True
     ):
-        found = _rise.expected_class(
+        found = perturbation.expected_class(
             net, image, target, lambda part: masks[part], len(masks), torch.zeros_like(image)
         )
         assert torch.allclose(found, wanted[0], atol=1e-6)
@@ -93,7 +93,7 @@ def test_the_published_map_of_the_published_masks():
 @pytest.mark.parametrize(("height", "width"), [(32, 32), (20, 9), (5, 8)])
 def test_masks_are_enlarged_grids_within_one_cell(height, width):
     generator = torch.Generator().manual_seed(0)
-    masks = _rise.random_masks(64, torch.Size((height, width)), generator)
+    masks = perturbation.random_masks(64, torch.Size((height, width)), generator)
     generator.manual_seed(0)
     grids = (torch.rand(64, 8, 8, generator=generator) < 0.1).double().numpy()
     options = list(product(enlarged(height), enlarged(width)))
@@ -107,7 +107,7 @@ def test_masks_are_enlarged_grids_within_one_cell(height, width):
 
 
 def test_a_tenth_is_kept():
-    masks = _rise.random_masks(4000, torch.Size((32, 32)), torch.Generator().manual_seed(0))
+    masks = perturbation.random_masks(4000, torch.Size((32, 32)), torch.Generator().manual_seed(0))
     assert masks(slice(0, 4000)).mean().item() == pytest.approx(0.1, abs=2e-3)
     assert torch.equal(masks(slice(100, 130)), masks(slice(0, 130))[100:])
 
@@ -118,7 +118,7 @@ def test_converges_to_its_expectation_on_a_linear_model():
     targets = torch.tensor([0])
     errors, correlations = [], []
     for count in (100, 1600, 25600):
-        (found,) = _rise.rise_maps(model, image, targets, (1,), count)
+        (found,) = perturbation.rise_maps(model, image, targets, (1,), count)
         errors.append((found - wanted).abs().mean().item())
         correlations.append(correlation(found, wanted))
     # Sixteen times the masks, a quarter of the error.
@@ -130,9 +130,9 @@ def test_converges_to_its_expectation_on_a_linear_model():
 
 def test_filling_takes_the_place_of_what_is_removed():
     model, image, _ = linear_chance()
-    masks = _rise.random_masks(8, image.shape[2:], torch.Generator().manual_seed(0))
+    masks = perturbation.random_masks(8, image.shape[2:], torch.Generator().manual_seed(0))
     filling = smooth_images(1, 16, seed=9)[0]
-    found = _rise.expected_class(model, image[0], torch.tensor(1), masks, 8, filling)
+    found = perturbation.expected_class(model, image[0], torch.tensor(1), masks, 8, filling)
     wanted = torch.zeros(16, 16)
     for mask in masks(slice(0, 8)):
         mixed = mask * image[0] + (1 - mask) * filling
@@ -149,7 +149,7 @@ def test_uniform_noise_is_between_minus_one_and_one():
             return x.mean((2, 3))
 
     images, targets = torch.full((1, 3, 32, 32), 5.0), torch.tensor([0])
-    _rise.rise_maps(Spy(), images, targets, (3,), 40, uniform=True)
+    perturbation.rise_maps(Spy(), images, targets, (3,), 40, uniform=True)
     # The first pass only measures. Where a mask is zero there is but noise, the same for all.
     masked = torch.cat(seen[1:])
     noise = masked.amin(0)
@@ -164,12 +164,12 @@ def test_seeds_and_batches(uniform):
     model = prepare(random_family("resnet"))
     images, targets, seeds = smooth_images(3), torch.tensor([1, 2, 3]), (7, 8, 7)
     torch.manual_seed(0)
-    maps = _rise.rise_maps(model, images, targets, seeds, 70, uniform=uniform)
+    maps = perturbation.rise_maps(model, images, targets, seeds, 70, uniform=uniform)
     torch.manual_seed(1)
     with limited_to(1):
-        alone = _rise.rise_maps(model, images[1:2], targets[1:2], (8,), 70, uniform=uniform)
+        alone = perturbation.rise_maps(model, images[1:2], targets[1:2], (8,), 70, uniform=uniform)
     assert torch.allclose(alone[0], maps[1], atol=1e-6)
-    other = _rise.rise_maps(model, images[1:2], targets[1:2], (9,), 70, uniform=uniform)
+    other = perturbation.rise_maps(model, images[1:2], targets[1:2], (9,), 70, uniform=uniform)
     assert correlation(other, maps[1]) < 0.9
 
 
@@ -183,7 +183,7 @@ def test_what_is_registered():
         # One pass is there to learn how much memory a sample takes.
         assert model.samples == count + 1
         uniform = name == "rise_uniform"
-        wanted = _rise.rise_maps(Counter(), images, targets, (5,), count, uniform=uniform)
+        wanted = perturbation.rise_maps(Counter(), images, targets, (5,), count, uniform=uniform)
         assert torch.equal(found, wanted)
 
 
@@ -200,7 +200,7 @@ class Counter(nn.Module):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family(family):
     model, images = prepare(random_family(family)), smooth_images(2)
-    maps = _rise.rise_maps(model, images, torch.tensor([0, 1]), (1, 2), 20)
+    maps = perturbation.rise_maps(model, images, torch.tensor([0, 1]), (1, 2), 20)
     assert method.get("rise").not_applicable(model) is None
     assert maps.shape == (2, 32, 32)
     assert maps.isfinite().all()

@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from attrcheck.graph.kinds import ACTIVATIONS, GATES, RECTIFIERS, Add, Mean, Multiply
 from attrcheck.graph.preparing import prepare
-from attrcheck.methods import _affine, _lrp, _rules, deeplift, lrp, lrp_epsilon
+from attrcheck.methods import _affine, backprop, deeplift, lrp, lrp_rules
 from attrcheck.methods._multipliers import Tape
+from attrcheck.methods._rules import ruled
 from tests.reference import dense, share_by_sign
 from tests.worlds import smooth_images
 
@@ -43,16 +44,16 @@ def pulled(module, *inputs, upstream):
 @pytest.mark.parametrize("kind", RECTIFIERS)
 def test_guided_and_deconvolved(kind):
     module = kind().eval().requires_grad_(False)
-    (found,) = backward(_rules.GUIDED[kind], module, POINTS, upstream=UPSTREAM)
+    (found,) = backward(backprop.GUIDED[kind], module, POINTS, upstream=UPSTREAM)
     leaf = POINTS.clone().requires_grad_()
     (wanted,) = torch.autograd.grad(module(leaf), leaf, UPSTREAM.clamp(min=0))
     assert torch.allclose(found, wanted)
-    (found,) = backward(_rules.DECONVOLVED[kind], module, POINTS, upstream=UPSTREAM)
+    (found,) = backward(backprop.DECONVOLVED[kind], module, POINTS, upstream=UPSTREAM)
     assert torch.equal(found, UPSTREAM.clamp(min=0))
 
 
 def test_gates_keep_their_derivative():
-    assert not {*GATES, nn.Tanh} & {*_rules.GUIDED, *_rules.DECONVOLVED}
+    assert not {*GATES, nn.Tanh} & {*backprop.GUIDED, *backprop.DECONVOLVED}
 
 
 @pytest.mark.parametrize("kind", ACTIVATIONS)
@@ -130,12 +131,12 @@ def test_a_product_explains_the_whole_change(shape):
 @pytest.mark.parametrize(
     ("rule", "module"),
     [
-        (_lrp.plus, nn.Conv2d(2, 3, 3, padding=1)),
-        (_lrp.plus, nn.Conv2d(2, 4, 3, 2, groups=2, bias=False)),
-        (_lrp.plus, nn.Conv2d(2, 3, 2, dilation=2)),
-        (_lrp.average, nn.AvgPool2d(3, 1, 1)),
-        (_lrp.average, nn.AdaptiveAvgPool2d(2)),
-        (_lrp.average, Mean((2, 3), keepdim=True)),
+        (lrp_rules.plus, nn.Conv2d(2, 3, 3, padding=1)),
+        (lrp_rules.plus, nn.Conv2d(2, 4, 3, 2, groups=2, bias=False)),
+        (lrp_rules.plus, nn.Conv2d(2, 3, 2, dilation=2)),
+        (lrp_rules.average, nn.AvgPool2d(3, 1, 1)),
+        (lrp_rules.average, nn.AdaptiveAvgPool2d(2)),
+        (lrp_rules.average, Mean((2, 3), keepdim=True)),
     ],
 )
 def test_relevance_goes_to_contributions_of_the_outputs_sign(rule, module):
@@ -159,14 +160,14 @@ def test_relevance_goes_to_contributions_of_the_outputs_sign(rule, module):
 def test_a_sum_shares_by_sign_even_if_it_cancels():
     a = torch.tensor([3.0, 3.0, -1.0, 1e4, 0.0])
     b = torch.tensor([1.0, -1.0, -3.0, -1e4 + 1e-3, 0.0])
-    to_a, to_b = backward(_lrp.add, Add(), a, b, upstream=torch.full((5,), 8.0))
+    to_a, to_b = backward(lrp_rules.add, Add(), a, b, upstream=torch.full((5,), 8.0))
     assert torch.allclose(to_a, torch.tensor([6.0, 8.0, 2.0, 8.0, 0.0]))
     assert torch.allclose(to_b, torch.tensor([2.0, 0.0, 6.0, 0.0, 0.0]))
 
 
 def test_a_sum_that_spreads_one_operand():
     a, b = torch.full((1, 2, 2, 2), 3.0), torch.ones(1, 2, 1, 1)
-    to_a, to_b = backward(_lrp.add, Add(), a, b, upstream=torch.ones(1, 2, 2, 2))
+    to_a, to_b = backward(lrp_rules.add, Add(), a, b, upstream=torch.ones(1, 2, 2, 2))
     assert torch.allclose(to_a, torch.full_like(a, 0.75))
     assert torch.allclose(to_b, torch.full_like(b, 1.0))
 
@@ -175,7 +176,7 @@ def test_epsilon_shares_by_contribution():
     torch.manual_seed(0)
     module = nn.Linear(4, 3).requires_grad_(False)
     x, upstream = torch.randn(2, 4), torch.randn(2, 3)
-    (found,) = backward(_lrp.epsilon, module, x, upstream=upstream)
+    (found,) = backward(lrp_rules.epsilon, module, x, upstream=upstream)
     contributions = module.weight[None] * x[:, None]
     y = module(x)
     wanted = (contributions / (y + 1e-6 * y.sign())[:, :, None] * upstream[:, :, None]).sum(1)
@@ -195,7 +196,7 @@ def test_a_gate_gets_no_relevance(gate, shape, shares):
     torch.manual_seed(0)
     upstream = torch.randn(1, 2, 3, 3)
     operands = torch.randn(1, 2, 3, 3), torch.randn(shape)
-    found = backward(_lrp.multiply, Multiply(gate), *operands, upstream=upstream)
+    found = backward(lrp_rules.multiply, Multiply(gate), *operands, upstream=upstream)
     for relevance, share in zip(found, shares, strict=True):
         assert torch.allclose(relevance.sum(), share * upstream.sum(), atol=1e-6)
         assert share == 0 or torch.allclose(relevance, share * upstream)
@@ -216,7 +217,7 @@ class Scaled(nn.Module):
 def test_constants_neither_create_nor_take_relevance():
     model = prepare(Scaled())
     images, targets = smooth_images(2, 2), torch.tensor([0, 1])
-    assert lrp.not_applicable(model) is None
+    assert lrp.needs_lrp_rules(model) is None
     total = lrp.lrp(model, images, targets).sum((1, 2))
     wanted = model(images).gather(1, targets[:, None])[:, 0]
     assert torch.allclose(total, wanted, rtol=1e-4)
@@ -244,8 +245,13 @@ def test_rules_change_derivatives_only():
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 4, 3), nn.SiLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2)]
     model, images = prepare(nn.Sequential(*layers)), smooth_images(2, 8)
-    for table in (_rules.GUIDED, _rules.DECONVOLVED, _lrp.EPSILON_PLUS, lrp_epsilon.RULES):
-        assert torch.allclose(_rules.ruled(model, table)(images), model(images), atol=1e-6)
+    for table in (
+        backprop.GUIDED,
+        backprop.DECONVOLVED,
+        lrp_rules.EPSILON_PLUS,
+        lrp.EPSILON_AS_GRADIENT,
+    ):
+        assert torch.allclose(ruled(model, table)(images), model(images), atol=1e-6)
 
 
 def test_a_rule_gets_the_module_and_its_inputs():
@@ -256,16 +262,16 @@ def test_a_rule_gets_the_module_and_its_inputs():
         seen.append((type(module), tuple(x.shape)))
         return F.relu(module(x))
 
-    output = _rules.ruled(model, {nn.Linear: rule})(torch.randn(4, 3, 1, 1))
+    output = ruled(model, {nn.Linear: rule})(torch.randn(4, 3, 1, 1))
     assert seen == [(nn.Linear, (4, 3))]
     assert (output >= 0).all()
 
 
 def test_a_graph_under_rules_is_made_once_and_follows_the_weights():
     model = prepare(nn.Sequential(nn.Flatten(), nn.Linear(3, 2), nn.ReLU()))
-    first = _rules.ruled(model, _rules.GUIDED)
-    assert _rules.ruled(model, dict(_rules.GUIDED)) is first
-    assert _rules.ruled(model, _rules.DECONVOLVED) is not first
+    first = ruled(model, backprop.GUIDED)
+    assert ruled(model, dict(backprop.GUIDED)) is first
+    assert ruled(model, backprop.DECONVOLVED) is not first
     images = torch.randn(4, 3, 1, 1)
     model.get_submodule("1").weight.data.mul_(2)
     assert torch.equal(first(images), model(images))
@@ -285,7 +291,7 @@ def test_rules_of_calls_get_what_is_called_with_its_keywords():
         return 2 * call(*args)
 
     model, images = prepare(Calls()), torch.randn(2, 3, 1, 1)
-    found = _rules.ruled(model, {}, {"mul": doubled, "sub": doubled})(images)
+    found = ruled(model, {}, {"mul": doubled, "sub": doubled})(images)
     assert torch.allclose(found, 2 * (6 * images - 2).flatten(1))
 
 
@@ -300,7 +306,7 @@ def test_passes_of_a_convolution(rule, runs, positive, monkeypatch):
     monkeypatch.setattr(F, "conv2d", lambda *all_: forward.append(1) or there(*all_))
     monkeypatch.setattr(_affine, "_BACKWARD", lambda *all_: backward.append(1) or back(*all_))
     leaf = x.requires_grad_()
-    y = getattr(_lrp, rule)(module, leaf)
+    y = getattr(lrp_rules, rule)(module, leaf)
     torch.autograd.grad(y, leaf, y.detach().clamp(min=0))
     assert len(forward) == runs
     assert len(backward) == (1 if positive else runs)
@@ -311,7 +317,7 @@ def test_two_ways_back_are_one():
     module = nn.Conv2d(3, 4, 3, padding=1).requires_grad_(False)
     x = torch.rand(2, 3, 5, 5)
     relevance = module(x).clamp(min=0)
-    for rule in (_lrp.plus, _lrp.gamma):
+    for rule in (lrp_rules.plus, lrp_rules.gamma):
         (short,) = backward(rule, module, x, upstream=relevance)
         # One relevant negative output in another image, and all go the long way.
         longer = torch.cat([relevance, module(-x)])

@@ -11,7 +11,7 @@ from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.graph.receptive import Field
 from attrcheck.methods import method
-from attrcheck.methods.bagnet_evidence import spread
+from attrcheck.methods.self_explaining import spread
 from tests.worlds import random_family, smooth_images, trained_family
 
 OWN = {"bcos_weights": "bcos", "bagnet_evidence": "bagnet"}

@@ -9,7 +9,7 @@ from torch import nn
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods._gradients import (
+from attrcheck.methods.noise import (
     IDSDS,
     OURS,
     SOUNDNESS,

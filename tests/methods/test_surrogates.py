@@ -10,9 +10,8 @@ from torch import nn
 
 from attrcheck.datasets import dataset
 from attrcheck.graph.preparing import prepare
-from attrcheck.methods import kernel_shap as shap
-from attrcheck.methods import lime, method
-from attrcheck.methods._superpixels import denormalised, game, spread, superpixels
+from attrcheck.methods import method, surrogates
+from attrcheck.methods.surrogates import game, spread, superpixels
 from attrcheck.tensors.batching import limited_to
 from tests.worlds import FAMILIES, blank, random_family, smooth_images, trained_family
 
@@ -56,7 +55,7 @@ def by_regression(values, players):
     inner = slice(1, 2**players - 1)
     coalitions = coalitions_of(players)[inner]
     gains = values - values[0]
-    return shap.shapley_values(coalitions, kernel(coalitions), gains[inner], gains[-1])
+    return surrogates.shapley_values(coalitions, kernel(coalitions), gains[inner], gains[-1])
 
 
 def test_shapley_values_of_a_glove_game_by_hand():
@@ -79,9 +78,9 @@ def test_sampled_coalitions_converge_to_shapley_values():
     wanted, bits = exact(table, players), 2 ** torch.arange(players)
     errors = []
     for samples in (64, 1024, 16384):
-        drawn = shap.draw_coalitions(players, samples, torch.Generator().manual_seed(0))
+        drawn = surrogates.draw_coalitions(players, samples, torch.Generator().manual_seed(0))
         gains = table[(drawn * bits).sum(1)] - table[0]
-        found = shap.shapley_values(
+        found = surrogates.shapley_values(
             drawn, torch.ones(samples).double(), gains, table[-1] - table[0]
         )
         errors.append((found - wanted).norm().item())
@@ -91,7 +90,7 @@ def test_sampled_coalitions_converge_to_shapley_values():
 
 
 def test_coalitions_are_drawn_as_the_kernel_weighs_them():
-    drawn = shap.draw_coalitions(5, 40000, torch.Generator().manual_seed(0))
+    drawn = surrogates.draw_coalitions(5, 40000, torch.Generator().manual_seed(0))
     assert torch.equal(drawn[1::2], ~drawn[::2])
     # 1 / (s (5 - s)) is 1/4, 1/6, 1/6, 1/4 for sizes one to four.
     shares = drawn.sum(1).bincount() / 40000
@@ -99,7 +98,7 @@ def test_coalitions_are_drawn_as_the_kernel_weighs_them():
     assert drawn.float().mean(0).tolist() == pytest.approx([0.5] * 5, abs=1e-6)
     alone = drawn[drawn.sum(1) == 1].float().mean(0)
     assert alone.tolist() == pytest.approx([0.2] * 5, abs=0.02)
-    assert shap.draw_coalitions(5, 7, torch.Generator().manual_seed(0)).shape == (7, 5)
+    assert surrogates.draw_coalitions(5, 7, torch.Generator().manual_seed(0)).shape == (7, 5)
 
 
 def contributions(images, weights, labels):
@@ -114,15 +113,15 @@ def contributions(images, weights, labels):
 
 def linear_case():
     images, weights = smooth_images(2, 16), smooth_images(1, 16, seed=8)[0]
-    labels = [superpixels(image) for image in denormalised(images, blank())]
+    labels = [superpixels(image) for image in blank().denormalise(images)]
     return Linear(weights), images, torch.tensor([0, 1]), contributions(images, weights, labels)
 
 
 def test_kernel_shap_is_exact_on_a_linear_model():
     model, images, targets, wanted = linear_case()
-    found = shap.shapley_maps(model, images, targets, (1, 2), blank(), 120)
+    found = surrogates.shapley_maps(model, images, targets, (1, 2), blank(), 120)
     assert torch.allclose(found, wanted, atol=1e-5)
-    few = shap.shapley_maps(model, images, targets, (1, 2), blank(), 20)
+    few = surrogates.shapley_maps(model, images, targets, (1, 2), blank(), 20)
     assert not torch.allclose(few, wanted, atol=1e-2)
     assert torch.allclose(few.sum((1, 2)), wanted.sum((1, 2)), atol=1e-4)
 
@@ -131,7 +130,7 @@ def test_lime_converges_to_the_exact_answer_on_a_linear_model():
     model, images, targets, wanted = linear_case()
     errors = []
     for samples in (64, 640, 6400):
-        found = lime.lime_maps(model, images, targets, (1, 2), blank(), samples)
+        found = surrogates.lime_maps(model, images, targets, (1, 2), blank(), samples)
         errors.append(((found - wanted).norm() / wanted.norm()).item())
     # The ridge shrinks coefficients by its share of all weights.
     assert errors[1] < errors[0] / 5
@@ -150,7 +149,9 @@ def test_lime_is_the_weighted_ridge_regression():
         distance = 1 - sqrt(int(row.sum()) / 6)
         weights.append(sqrt(exp(-(distance**2) / 0.25**2)))
     wanted = Ridge(alpha=1.0).fit(present.double().numpy(), values.numpy(), np.array(weights)).coef_
-    assert lime.local_coefficients(present, values).tolist() == pytest.approx(wanted, rel=1e-6)
+    assert surrogates.local_coefficients(present, values).tolist() == pytest.approx(
+        wanted, rel=1e-6
+    )
 
 
 def test_the_game_blanks_what_is_absent():
@@ -183,12 +184,12 @@ def test_superpixels_keep_to_edges():
 
 def test_superpixels_see_the_denormalised_image():
     data = dataset.get("shapes").load().head(3)
-    again = denormalised(data.normalise(data.images), data)
+    again = data.denormalise(data.normalise(data.images))
     assert torch.allclose(again, data.images, atol=1e-6)
     assert all(30 < int(superpixels(image).max()) < 49 for image in data.images)
 
 
-@pytest.mark.parametrize("maps", [shap.shapley_maps, lime.lime_maps])
+@pytest.mark.parametrize("maps", [surrogates.shapley_maps, surrogates.lime_maps])
 def test_seeds_and_batches(maps):
     model, data = prepare(random_family("resnet")), blank()
     images, targets = smooth_images(3), torch.tensor([1, 2, 3])
@@ -207,11 +208,11 @@ def test_seeds_and_batches(maps):
 def test_every_family(family):
     network, images, labels = trained_family(family, 2)
     model, data = prepare(network), dataset.get("shapes").load()
-    maps = shap.shapley_maps(model, images, labels, (1, 2), data, 100)
+    maps = surrogates.shapley_maps(model, images, labels, (1, 2), data, 100)
     with torch.no_grad():
         change = (model(images) - model(torch.zeros_like(images))).gather(1, labels[:, None])[:, 0]
     assert torch.allclose(maps.sum((1, 2)), change, rtol=1e-3)
-    near = lime.lime_maps(model, images, labels, (1, 2), data, 100)
+    near = surrogates.lime_maps(model, images, labels, (1, 2), data, 100)
     for found in (maps, near):
         assert found.shape == (2, 32, 32)
         assert found.dtype is torch.float32

@@ -8,11 +8,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from attrcheck.graph.guard import Snapshot
-from attrcheck.graph.kinds import attentions
+from attrcheck.graph.landmarks import attentions
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods._attention import Reader
-from attrcheck.methods.attention_rollout import rollout
+from attrcheck.methods.attention import Reader, rollout
 from tests.worlds import random_family, smooth_images, trained_family
 
 METHODS = ["attention_rollout", "chefer", "chefer_lrp"]

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import fx, nn
 
-from attrcheck.graph.kinds import attentions, call_name
+from attrcheck.graph.landmarks import attentions
+from attrcheck.graph.nodes import call_name
 from attrcheck.graph.preparing import prepare
 from tests.worlds import enliven, random_family, smooth_images
 

@@ -11,7 +11,7 @@ import attrcheck
 from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import RegistryError
 from attrcheck.removal import Removal, removal
-from attrcheck.removal.blur import RADIUS, SIGMA, blurred
+from attrcheck.removal.fills import RADIUS, SIGMA, blurred_copy
 
 NAMES = ["blur", "channel_mean", "constant", "mean", "uniform"]
 each_removal = pytest.mark.parametrize("name", NAMES)
@@ -157,7 +157,7 @@ def test_blur_takes_other_lengths():
     found = empty("blur", images, sigma=2 / 16, radius=5 / 16)
     wanted = ndimage.gaussian_filter(images[0, 0].numpy(), 2, mode="mirror", radius=5)
     np.testing.assert_allclose(found[0, 0], wanted, atol=1e-6)
-    assert torch.equal(found, blurred(images, 2 / 16, 5 / 16))
+    assert torch.equal(found, blurred_copy(images, 2 / 16, 5 / 16))
 
 
 def test_removals_are_attributes_of_the_registry():

@@ -175,8 +175,8 @@ def test_methods_go_on_when_memory_runs_out(name, network):
 SCRIPT = """
 import json, re, sys, torch
 from attrcheck.tensors import batching as memory
-from attrcheck.methods import _gradients
-from attrcheck.methods.integrated_gradients import integrated_gradients
+from attrcheck.methods import integrated
+from attrcheck.methods.noise import Noise, noisy
 from attrcheck.graph.preparing import prepare
 from attrcheck.adapters.vision import torchvision
 
@@ -184,7 +184,7 @@ torch.set_num_threads(1)
 budget = int(sys.argv[1])
 # Without this a CPU would take images of this size one by one, and the budget would never bite.
 memory.QUICK_ELEMENTS["cpu"] = 10**9
-_gradients.STEPS = 13
+integrated.STEPS = 13
 model = prepare(torchvision.models.resnet50())
 images = torch.randn(1, 3, 224, 224)
 model(images)
@@ -193,9 +193,9 @@ peak = lambda: 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status
 before = peak()
 with memory.limited_to(budget):
     size = memory.samples_at_once(model, images)
-    noise = _gradients.Noise(samples=2)
+    noise = Noise(samples=2)
     target = torch.tensor([7])
-    maps = _gradients.noisy(integrated_gradients, model, images, target, (1,), noise)
+    maps = noisy(integrated.integrated_gradients, model, images, target, (1,), noise)
 print(json.dumps({"size": size, "bytes": peak() - before, "finite": bool(maps.isfinite().all())}))
 """
 

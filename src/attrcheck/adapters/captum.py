@@ -21,9 +21,10 @@ from attrcheck.adapters.classes import (
     stage_module,
 )
 from attrcheck.contracts import Method
-from attrcheck.methods._cam import enlarge, needs_stage
+from attrcheck.methods.stages import needs_stage
 from attrcheck.registry import RegistryError
 from attrcheck.tensors.batching import samples_at_once
+from attrcheck.tensors.images import enlarge
 
 PATCHES = 8
 """Features a side, where a class perturbs features."""

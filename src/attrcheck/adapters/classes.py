@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attrcheck.methods._cam import stage_node
+from attrcheck.methods.stages import stage_node
 from attrcheck.registry import RegistryError
 
 Settings = tuple[tuple[str, Any], ...]

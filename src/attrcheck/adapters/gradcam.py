@@ -24,7 +24,7 @@ from attrcheck.adapters.classes import (
 )
 from attrcheck.contracts import Method
 from attrcheck.errors import AttrcheckError
-from attrcheck.methods._cam import needs_stage
+from attrcheck.methods.stages import needs_stage
 from attrcheck.registry import RegistryError
 
 

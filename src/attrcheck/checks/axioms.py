@@ -14,7 +14,7 @@ from attrcheck.checks._probes import half_blind, mirrored, rewritten, without_bi
 from attrcheck.checks._similarity import Maps
 from attrcheck.contracts import Method, Pair, Verdict
 from attrcheck.errors import MethodError
-from attrcheck.methods._gradients import background
+from attrcheck.methods.integrated import background
 
 Errors = NDArray[np.float64]
 """One an image, relative to what is right or to the largest value of its map."""

@@ -13,8 +13,8 @@ from torch import Tensor
 from attrcheck.checks import check
 from attrcheck.checks._panel import Panel
 from attrcheck.contracts import Lab, Pair, Rows, Verdict
-from attrcheck.methods._gradients import SOUNDNESS, mean, mean_square, noisy, variance
-from attrcheck.methods.integrated_gradients import integrated_gradients
+from attrcheck.methods.integrated import integrated_gradients
+from attrcheck.methods.noise import SOUNDNESS, mean, mean_square, noisy, variance
 from attrcheck.protocols import protocol as protocols
 
 PAIR = ("shapes", "resnet")

@@ -7,7 +7,9 @@ from typing import Any
 
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, call_name, signals
+from attrcheck.graph.kinds import Add, Concat, Mean, Multiply
+from attrcheck.graph.nodes import call_name, signals
+from attrcheck.graph.rewriting import insert
 
 SPATIAL = {2, 3, -1, -2}
 POOLING = ("kernel_size", "stride", "padding")
@@ -36,19 +38,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
 """Functions and tensor methods with a module of the same meaning, and its settings in order."""
 
 
-def insert(
-    model: fx.GraphModule, node: fx.Node, module: nn.Module, args: Any, kwargs: Any = None
-) -> None:
-    """Make a node call a new module, named after the node."""
-    name = node.name
-    while hasattr(model, name):
-        name += "_"
-    model.add_module(name, module.eval())
-    node.op, node.target, node.args, node.kwargs = "call_module", name, args, kwargs or {}
-
-
 def expose(model: fx.GraphModule) -> None:
-    """Do so with every call that has a module of the same meaning."""
+    """Turn every call into a module of the same meaning, where there is one."""
     tensors = signals(model.graph)
     for node in model.graph.nodes:
         if node not in tensors or not call_name(node) or not node.args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import fx, nn
 
-from attrcheck.graph.kinds import module_of
+from attrcheck.graph.nodes import module_of
 
 NO_GRAPH = "the model is not a prepared graph: it could not be traced, see the warning"
 NO_MIDDLE = "no tensor between two convolutions holds all that the rest of the model sees"

@@ -8,8 +8,9 @@ import operator
 import torch
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import module_of
-from attrcheck.graph.preparing import Tracer, drop_inactive, fold, redirect, separate
+from attrcheck.graph.nodes import module_of
+from attrcheck.graph.rewriting import drop_inactive, fold, redirect, separate
+from attrcheck.graph.tracing import trace
 
 FRESH = nn.Conv2d | nn.Linear | nn.BatchNorm2d
 """Modules whose output is a tensor of its own."""
@@ -46,7 +47,7 @@ def predictor_of(network: nn.Module) -> Predictor:
     """
     network = copy.deepcopy(network).eval().requires_grad_(False)
     try:
-        model = fx.GraphModule(network, Tracer().trace(network))
+        model = trace(network)
     except Exception:  # whatever the tracer stumbles over; `prepare` warns of it
         return Predictor(_laid_out(network), pure=False)
     for rewrite in (drop_inactive, redirect, separate):

@@ -7,16 +7,8 @@ from typing import Any
 
 from torch import fx, nn
 
-from attrcheck.graph.kinds import (
-    ACTIVATIONS,
-    SCALINGS,
-    Add,
-    Concat,
-    Multiply,
-    call_name,
-    module_of,
-    signals,
-)
+from attrcheck.graph.kinds import ACTIVATIONS, SCALINGS, Add, Concat, Multiply
+from attrcheck.graph.nodes import call_name, module_of, signals
 
 POINTWISE = (*ACTIVATIONS, nn.BatchNorm2d, Add, Multiply, Concat)
 WINDOWS = (nn.Conv2d, nn.MaxPool2d, nn.AvgPool2d)

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from attrcheck.graph.exposing import insert
-from attrcheck.graph.kinds import module_of
+from attrcheck.graph.nodes import module_of
+from attrcheck.graph.rewriting import insert
 from attrcheck.methods._affine import direct
+from attrcheck.tensors.memo import PerModel
 
 
 @dataclass(frozen=True)
-class Rule:
+class MultiplierRule:
     """What becomes of the multipliers at a module.
 
     see: (module, *inputs) -> the module's value, and what to keep of images and baselines.
@@ -33,7 +33,7 @@ class Rule:
     pull: Callable[..., tuple[Tensor, ...]]
 
 
-Rules = Mapping[type[nn.Module], Rule]
+Rules = Mapping[type[nn.Module], MultiplierRule]
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Tape:
 class _Part(nn.Module):
     """A module under its rule, or one that is direct."""
 
-    def __init__(self, module: nn.Module, name: str, rule: Rule | None) -> None:
+    def __init__(self, module: nn.Module, name: str, rule: MultiplierRule | None) -> None:
         super().__init__()
         self.module, self.name, self.rule = module, name, rule
 
@@ -105,18 +105,16 @@ class _Pulled(Function):
         return None, None, None, *ctx.part.pull(ctx.tape, ctx.shape, grads[0])
 
 
-_TAPED: WeakKeyDictionary[nn.Module, dict[Any, tuple[fx.GraphModule, fx.GraphModule]]] = (
-    WeakKeyDictionary()
-)
+_TAPED: PerModel[tuple[fx.GraphModule, fx.GraphModule]] = PerModel()
 
 
 def _taped(model: fx.GraphModule, rules: Rules) -> tuple[fx.GraphModule, fx.GraphModule]:
     """The model that sees and the one that pulls, made once; both take a tape and the images."""
-    known = _TAPED.setdefault(model, {})
-    key = frozenset(rules.items())
-    if key not in known:
-        known[key] = _with(_Seeing, model, rules), _with(_Pulling, model, rules)
-    return known[key]
+
+    def make() -> tuple[fx.GraphModule, fx.GraphModule]:
+        return _with(_Seeing, model, rules), _with(_Pulling, model, rules)
+
+    return _TAPED.get(model, frozenset(rules.items()), make)
 
 
 def _with(kind: type[_Part], model: fx.GraphModule, rules: Rules) -> fx.GraphModule:

@@ -10,36 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, fx, nn
 from torch.autograd import Function
 
-from attrcheck.graph.kinds import (
-    ACTIVATIONS,
-    LINEAR,
-    MAXIMA,
-    RECTIFIERS,
-    SHAPE_CALLS,
-    Multiply,
-    call_name,
-    module_of,
-    obstacle,
-)
+from attrcheck.graph.nodes import call_name, module_of
+from attrcheck.tensors.memo import PerModel
 
-Rule = Callable[..., Tensor]
+BackwardRule = Callable[..., Tensor]
+"""(module or function, *inputs) -> its value, with a derivative of the rule's choice."""
 
-SMOOTH_KINDS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d, nn.Softmax, nn.MultiheadAttention)
-SMOOTH_CALLS = ("matmul", "bmm", "softmax", "layer_norm", "scaled_dot_product_attention", "sum")
-"""What rectifies nothing and hides no rectifier, so that its true derivative is right."""
-
-
-_RULED: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule]] = WeakKeyDictionary()
+_RULED: PerModel[fx.GraphModule] = PerModel()
 
 
 def ruled(
-    model: nn.Module, kinds: Mapping[type[nn.Module], Rule], calls: Mapping[str, Rule] | None = None
+    model: nn.Module,
+    kinds: Mapping[type[nn.Module], BackwardRule],
+    calls: Mapping[str, BackwardRule] | None = None,
 ) -> fx.GraphModule:
     """A prepared model with a rule in place of every module of a kind in the table.
 
@@ -48,15 +36,14 @@ def ruled(
     """
     if not isinstance(model, fx.GraphModule):
         raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
-    known = _RULED.setdefault(model, {})
     key = frozenset(kinds.items()), frozenset((calls or {}).items())
-    if key not in known:
-        known[key] = _with_rules(model, kinds, calls or {})
-    return known[key]
+    return _RULED.get(model, key, lambda: _with_rules(model, kinds, calls or {}))
 
 
 def _with_rules(
-    model: fx.GraphModule, kinds: Mapping[type[nn.Module], Rule], calls: Mapping[str, Rule]
+    model: fx.GraphModule,
+    kinds: Mapping[type[nn.Module], BackwardRule],
+    calls: Mapping[str, BackwardRule],
 ) -> fx.GraphModule:
     graph = fx.Graph()
     graph.output(graph.graph_copy(model.graph, {}))
@@ -72,7 +59,7 @@ def _with_rules(
     return changed
 
 
-def _bound(rule: Rule, part: Callable[..., Any]) -> Rule:
+def _bound(rule: BackwardRule, part: Callable[..., Any]) -> BackwardRule:
     def ruled(*args: Any, **kwargs: Any) -> Any:
         return rule(partial(part, **kwargs) if kwargs else part, *args)
 
@@ -107,48 +94,6 @@ class _Valued(Function):
         return grads[0], None
 
 
-class _Rectified(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return grads[0].clamp(min=0)
-
-
 def valued(path: Tensor, value: Tensor) -> Tensor:
     """`value` in the forward pass, the derivative of `path` in the backward pass."""
     return _Valued.apply(path, value.detach())  # type: ignore[no-any-return,no-untyped-call]
-
-
-def rectified(x: Tensor) -> Tensor:
-    """x, but only positive gradient passes back through it: relu(upstream)."""
-    return _Rectified.apply(x)  # type: ignore[no-any-return,no-untyped-call]
-
-
-def guided(module: nn.Module, x: Tensor) -> Tensor:
-    """act'(x) * relu(upstream)."""
-    return rectified(module(x))
-
-
-def deconvolved(module: nn.Module, x: Tensor) -> Tensor:
-    """relu(upstream), whatever x is."""
-    return valued(rectified(x), module(x.detach()))
-
-
-# A gate is no rectifier: it never blocks, it weighs, and a negative gradient at a gate tells of
-# the signal that it weighs, not of a feature that speaks against the class. So gates keep their
-# derivative under both rules; the rectifiers inside the branch that computes a gate do not.
-GUIDED: dict[type[nn.Module], Rule] = dict.fromkeys(RECTIFIERS, guided)
-DECONVOLVED: dict[type[nn.Module], Rule] = dict.fromkeys(RECTIFIERS, deconvolved)
-
-
-def needs_rectifiers(model: nn.Module) -> str | None:
-    """Why a rule on rectifiers would miss some of a model's, or would be the plain gradient."""
-    kinds = (*ACTIVATIONS, *LINEAR, *MAXIMA, Multiply, *SMOOTH_KINDS)
-    if reason := obstacle(model, kinds, (*SHAPE_CALLS, *SMOOTH_CALLS)):
-        return reason
-    if not any(type(module) in RECTIFIERS for module in model.modules()):
-        return "the model has no rectifying activation, so this would be the plain gradient"
-    return None

@@ -1,4 +1,4 @@
-"""DeepLIFT, rescale rule, against the zero image (Shrikumar et al. 2017)."""
+"""DeepLIFT, rescale rule, against the zero image, and DeepSHAP against images of the dataset."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply, obstacle
+from attrcheck.contracts import Dataset
+from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply
+from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
-from attrcheck.methods._multipliers import Rule, Tape, multipliers
+from attrcheck.methods._multipliers import MultiplierRule, Tape, multipliers
+from attrcheck.methods.integrated import BACKGROUND, background
 from attrcheck.tensors.batching import in_batches
 
 TINY = 1e-5
@@ -94,15 +97,15 @@ def multiply(
     return upstream * middle_b, upstream * middle_a
 
 
-RULES: dict[type[nn.Module], Rule] = {
-    **dict.fromkeys(ACTIVATIONS, Rule(see, rescale)),
-    **dict.fromkeys(MAXIMA, Rule(see_winners, pool)),
-    Multiply: Rule(see, multiply),
+RULES: dict[type[nn.Module], MultiplierRule] = {
+    **dict.fromkeys(ACTIVATIONS, MultiplierRule(see, rescale)),
+    **dict.fromkeys(MAXIMA, MultiplierRule(see_winners, pool)),
+    Multiply: MultiplierRule(see, multiply),
 }
 
 
-def applies(model: nn.Module) -> str | None:
-    """What is neither affine nor under a rule would break the sum."""
+def needs_multipliers(model: nn.Module) -> str | None:
+    """Why a model has parts that are neither affine nor under a rule, or None."""
     return obstacle(model, (*LINEAR, *RULES), SHAPE_CALLS)
 
 
@@ -128,7 +131,7 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: 
 
 @method(
     "deeplift",
-    not_applicable=applies,
+    not_applicable=needs_multipliers,
     axioms={"completeness": 1e-3, "dummy_feature": 1e-3, "symmetry": 1e-3},
     family="gradient",
     passes=(2, 1),
@@ -137,3 +140,20 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: 
 def deeplift(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """Sum over channels of x * multiplier; the map sums to f(x) - f(0)."""
     return contributions(model, images, targets, torch.zeros_like(images[:1]))[:, 0]
+
+
+@method(
+    "deepshap",
+    not_applicable=needs_multipliers,
+    axioms={"completeness_in_mean": 1e-3},
+    family="gradient",
+    passes=(BACKGROUND + 1, BACKGROUND),  # a batch shares the baselines' forward passes
+    reference="Lundberg and Lee 2017",
+    constant="zero everywhere if the image itself is the only one of the dataset",
+)
+def deepshap(model: nn.Module, images: Tensor, targets: Tensor, *, dataset: Dataset) -> Tensor:
+    """The mean of DeepLIFT's maps from each of the first 10 images of the dataset.
+
+    The map sums to f(x) - mean of f(b).
+    """
+    return contributions(model, images, targets, background(dataset, images)).mean(1)

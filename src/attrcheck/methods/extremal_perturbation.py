@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attrcheck.methods import method
-from attrcheck.methods._equal import in_equal_batches
+from attrcheck.tensors.batching import in_equal_batches
 
 AREA = 0.3
 STEPS = 200

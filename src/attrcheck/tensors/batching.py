@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+
+from attrcheck.tensors.memo import PerModel
 
 QUICK_ELEMENTS = {"cpu": 64 * 3 * 32 * 32, "cuda": 64 * 3 * 224 * 224, "mps": 16 * 3 * 224 * 224}
 """Input elements of one batch: more gains nothing, and on a CPU falls out of the cache.
@@ -24,13 +25,13 @@ Fixed, because a float depends on the batch that it was computed in.
 
 ASSUMED = 2**32
 """Bytes taken to be free on a system that does not tell."""
+EQUAL = 16
+"""Images in a batch of those that must all be of one size."""
 EXHAUSTED = ("out of memory", "can't allocate memory", "not enough memory")
 """What torch says of it where it raises a plain RuntimeError: on the CPU, and on Apple's GPUs."""
 
 _BUDGET: ContextVar[int | None] = ContextVar("attrcheck_budget", default=None)
-_COSTS: WeakKeyDictionary[nn.Module, dict[tuple[torch.Size, torch.dtype], int]] = (
-    WeakKeyDictionary()
-)
+_COSTS: PerModel[int] = PerModel()
 
 
 @contextmanager
@@ -69,22 +70,23 @@ def samples_at_once(model: nn.Module, images: Tensor) -> int:
 
 def bytes_per_sample(model: nn.Module, images: Tensor) -> int:
     """What one sample keeps for the backward pass, doubled for what comes and goes meanwhile."""
-    known = _COSTS.setdefault(model, {})
     key = images.shape[1:], images.dtype
-    if key not in known:
-        # A linear layer keeps a view of its weight, so it is the storage that tells.
-        owned = {_place(tensor) for tensor in (*model.parameters(), *model.buffers())}
-        kept: dict[int, int] = {}
+    return _COSTS.get(model, key, lambda: _measured(model, images))
 
-        def pack(tensor: Tensor) -> Tensor:
-            if _place(tensor) not in owned:
-                kept[_place(tensor)] = tensor.untyped_storage().nbytes()
-            return tensor
 
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-            output = model(torch.zeros_like(images[:1]).requires_grad_())
-        known[key] = 2 * (sum(kept.values()) + output.nbytes)
-    return known[key]
+def _measured(model: nn.Module, images: Tensor) -> int:
+    # A linear layer keeps a view of its weight, so it is the storage that tells.
+    owned = {_place(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        if _place(tensor) not in owned:
+            kept[_place(tensor)] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        output: Tensor = model(torch.zeros_like(images[:1]).requires_grad_())
+    return 2 * (sum(kept.values()) + output.nbytes)
 
 
 def _place(tensor: Tensor) -> int:
@@ -108,6 +110,31 @@ def in_batches(
             continue
         yield result
         start = part.stop
+
+
+def in_equal_batches(work: Callable[[Tensor], Tensor], model: nn.Module, images: Tensor) -> Tensor:
+    """`work` on the rows of sixteen images after another, the last filled up with the last image.
+
+    Of one size, because a float depends on the size of its batch, and many steps make much of it.
+    Fewer at once only if memory demands it.
+    """
+    count = len(images)
+
+    def equal(part: slice) -> Tensor:
+        size = min(EQUAL, part.stop - part.start)
+        offsets = torch.arange(size, device=images.device)
+        starts = range(part.start, min(part.stop, count), size)
+        parts = [work((start + offsets).clamp(max=count - 1)) for start in starts]
+        return torch.cat(parts)[: part.stop - part.start]
+
+    # More rows than there are, so that no part is short for want of images.
+    rows = count + samples_at_once(model, images)
+    maps: list[Tensor] = []
+    for some in in_batches(equal, rows, model, images):
+        maps.append(some)
+        if sum(map(len, maps)) >= count:
+            break
+    return torch.cat(maps)[:count]
 
 
 def _exhausted(error: Exception) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attrcheck.methods._cam import grad_cam, needs_stage
+from attrcheck.methods.stages import grad_cam, needs_stage
 from attrcheck.tensors.precision import exact
 
 BATCH = 250

@@ -63,11 +63,11 @@ def quantus_ratio(
 
 
 def our_ratio(name: str, network: nn.Module, images: Tensor, labels: Tensor, maps: Tensor) -> float:
-    judge, protocol = predictor_of(network), protocols.get(name).make()
-    evaluate(protocol, judge, images, labels, maps)
-    passes = judge.passes // len(images)
+    predictor, protocol = predictor_of(network), protocols.get(name).make()
+    evaluate(protocol, predictor, images, labels, maps)
+    passes = predictor.passes // len(images)
     return ratio(
-        lambda: evaluate(protocol, judge, images, labels, maps),
+        lambda: evaluate(protocol, predictor, images, labels, maps),
         lambda: bare(network, images, passes),
     )
 

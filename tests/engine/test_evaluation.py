@@ -12,7 +12,7 @@ from attrcheck.contracts import Case, Protocol, Reduction
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.resampling import RESAMPLES
 from attrcheck.methods import method as methods
-from attrcheck.protocols._ablation import Ablation
+from attrcheck.protocols.ablation import Ablation
 from attrcheck.store.entries import BusyError, Store, StoreError
 
 

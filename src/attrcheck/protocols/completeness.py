@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.fingerprints import digest
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import least, pixel_counts, ranks_of, sums_from
-from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.fingerprints import digest
 

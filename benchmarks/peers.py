@@ -15,7 +15,7 @@ from protocols import bare, evaluate, keep_memory, ratio, resnet18
 from tabulate import tabulate
 from torch import Tensor, nn
 
-from attrcheck.adapters.quantus import BY_PIXEL, _library
+from attrcheck.adapters.quantus import BY_PIXEL, library
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.protocols import protocol as protocols
 
@@ -36,7 +36,7 @@ def quantus_ratio(
 ) -> float:
     if name in BY_PIXEL:  # as it is, it fails on colour images
         settings = {**settings, "perturb_func": BY_PIXEL[name]}
-    metric = getattr(_library(), name)(
+    metric = getattr(library(), name)(
         disable_warnings=True, display_progressbar=False, abs=False, normalise=False, **settings
     )
     labels = torch.arange(len(images))
@@ -63,11 +63,11 @@ def quantus_ratio(
 
 
 def our_ratio(name: str, network: nn.Module, images: Tensor, labels: Tensor, maps: Tensor) -> float:
-    judge, protocol = predictor_of(network), protocols.get(name).make()
-    evaluate(protocol, judge, images, labels, maps)
-    passes = judge.passes // len(images)
+    predictor, protocol = predictor_of(network), protocols.get(name).make()
+    evaluate(protocol, predictor, images, labels, maps)
+    passes = predictor.passes // len(images)
     return ratio(
-        lambda: evaluate(protocol, judge, images, labels, maps),
+        lambda: evaluate(protocol, predictor, images, labels, maps),
         lambda: bare(network, images, passes),
     )
 

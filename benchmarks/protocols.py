@@ -27,8 +27,8 @@ from attrcheck.contracts import Batch, Protocol
 from attrcheck.datasets import dataset as datasets
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.models import model as models
-from attrcheck.protocols import _order
 from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols.order import RANKS
 from attrcheck.protocols.responses import responses
 from attrcheck.tensors.draws import normal_draws, shuffles, uniform_draws
 
@@ -54,16 +54,16 @@ def keep_memory() -> None:
 
 
 def evaluate(
-    protocol: Protocol, judge: Predictor, images: Tensor, labels: Tensor, maps: Tensor
+    protocol: Protocol, predictor: Predictor, images: Tensor, labels: Tensor, maps: Tensor
 ) -> None:
     """One method in one batch, as the engine does it; nothing is remembered from before."""
-    for known in (_order._RANKS.clear, *(f.cache_clear for f in (shuffles, normal_draws))):
+    for known in (RANKS.clear, *(f.cache_clear for f in (shuffles, normal_draws))):
         known()
     uniform_draws.cache_clear()
     seeds = tuple(range(len(images)))
-    batch = Batch(images, labels, seeds, responses(judge, images, labels))
-    shared = protocol.observe_shared(judge, batch)
-    protocol.reduce(protocol.observe(judge, batch, maps, shared))
+    batch = Batch(images, labels, seeds, responses(predictor, images, labels))
+    shared = protocol.observe_shared(predictor, batch)
+    protocol.reduce(protocol.observe(predictor, batch, maps, shared))
 
 
 def bare(network: nn.Module, images: Tensor, passes: int) -> None:
@@ -109,17 +109,17 @@ def resnet18() -> tuple[str, nn.Module, Tensor, Tensor]:
 
 
 def row(name: str, network: nn.Module, images: Tensor, labels: Tensor) -> list[str]:
-    judge = predictor_of(network)
+    predictor = predictor_of(network)
     maps = torch.rand(len(images), *images.shape[2:], generator=torch.Generator().manual_seed(0))
     cells = [name, f"{len(images)} x {images.shape[2]} px"]
     for protocol_name in GOALS:
         # The smaller of the settings: a step costs the same, however many there are.
         protocol = protocols.get(protocol_name).make("default")
-        before = judge.passes
-        evaluate(protocol, judge, images, labels, maps)
-        passes = (judge.passes - before) // len(images)
+        before = predictor.passes
+        evaluate(protocol, predictor, images, labels, maps)
+        passes = (predictor.passes - before) // len(images)
         found = ratio(
-            lambda p=protocol: evaluate(p, judge, images, labels, maps),  # type: ignore[misc]
+            lambda p=protocol: evaluate(p, predictor, images, labels, maps),  # type: ignore[misc]
             lambda n=passes: bare(network, images, n),  # type: ignore[misc]
         )
         cells.append(f"{found:.2f}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrcheck.removal import removal
 
 if TYPE_CHECKING:
-    from attrcheck.adapters.captum import captum_method
+    from attrcheck.adapters.captum_methods import captum_method
     from attrcheck.adapters.captum_metrics import captum_protocol
     from attrcheck.adapters.gradcam import gradcam_method
     from attrcheck.adapters.quantus import quantus_protocol
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "captum_method": "adapters.captum",
+    "captum_method": "adapters.captum_methods",
     "captum_protocol": "adapters.captum_metrics",
     "check": "checks",
     "dataset": "datasets",

@@ -38,7 +38,8 @@ class Registry(Generic[T]):
     """All things of one kind by name; calling it with a name decorates a new one.
 
     `wrap(name, function, **settings)` makes the registered thing from the decorated function.
-    `prefixes` maps a prefix to the module whose `resolve(name)` makes what is asked for by it.
+    `prefixes` maps a prefix to what makes the things asked for by it: the `module:function` that is
+    called with the rest of the name, or a module, whose function is `resolve`.
     """
 
     def __init__(
@@ -86,7 +87,8 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The thing called `name`, imported if need be."""
         if (prefix := self._prefix(name)) is not None:
-            resolve = importlib.import_module(self.prefixes[prefix]).resolve
+            module, _, function = self.prefixes[prefix].partition(":")
+            resolve = getattr(importlib.import_module(module), function or "resolve")
             return cast(T, resolve(name.partition(":")[2]))
         if name not in self._entries:
             if name not in self._declared:

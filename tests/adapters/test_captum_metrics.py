@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 import attrcheck
-from attrcheck.adapters.captum_metrics import adapt, blank_square, resolve
+from attrcheck.adapters.captum_metrics import blank_square, captum_protocol, resolve
 from attrcheck.contracts import Batch, Protocol
+from attrcheck.engine import keys
 from attrcheck.errors import AttrcheckError
 from attrcheck.protocols.responses import responses
 from attrcheck.registry import RegistryError
@@ -59,9 +60,9 @@ def test_contributions_to_a_linear_model_have_no_infidelity(linear):
     model, images, labels = linear
     maps = contributions(model, images, labels)
     batch = batch_of(model, images, labels)
-    exact = scores(adapt("infidelity")(), model, batch, maps)
+    exact = scores(captum_protocol("infidelity")(), model, batch, maps)
     assert exact == pytest.approx(np.zeros(COUNT), abs=1e-9)
-    assert (scores(adapt("infidelity")(), model, batch, -maps) > 1e-3).all()
+    assert (scores(captum_protocol("infidelity")(), model, batch, -maps) > 1e-3).all()
 
 
 def test_infidelity_by_hand(linear):
@@ -69,20 +70,20 @@ def test_infidelity_by_hand(linear):
     # Everything goes at once: the map promises its sum, and the logit falls to the bias.
     maps = torch.arange(COUNT * SIDE * SIDE).view(COUNT, SIDE, SIDE) / 1000
     fall = (model(images) - model[1].bias)[torch.arange(COUNT), labels]
-    found = scores(
-        adapt("infidelity", perturb_func=everything, n_perturb_samples=2)(),
+    infidelity = scores(
+        captum_protocol("infidelity", perturb_func=everything, n_perturb_samples=2)(),
         model,
         batch_of(model, images, labels),
         maps,
     )
-    assert found == pytest.approx(((maps.sum((1, 2)) - fall) ** 2).numpy(), rel=1e-4)
+    assert infidelity == pytest.approx(((maps.sum((1, 2)) - fall) ** 2).numpy(), rel=1e-4)
 
 
 def test_normalised_infidelity_ignores_scale(linear):
     model, images, labels = linear
     maps = contributions(model, images, labels) + torch.randn(COUNT, SIDE, SIDE)
     batch = batch_of(model, images, labels)
-    protocol = adapt("infidelity", normalize=True)()
+    protocol = captum_protocol("infidelity", normalize=True)()
     small, large = (scores(protocol, model, batch, factor * maps) for factor in (1, 7))
     assert small == pytest.approx(large, rel=1e-3)
     assert (small > 1e-3).all()
@@ -106,14 +107,14 @@ def test_a_constant_explanation_is_not_sensitive(linear):
     model, images, labels = linear
     maps = torch.rand(COUNT, SIDE, SIDE)
     batch = batch_of(model, images, labels, lambda changed: maps)
-    assert scores(adapt("sensitivity_max")(), model, batch, maps).tolist() == [0] * COUNT
+    assert scores(captum_protocol("sensitivity_max")(), model, batch, maps).tolist() == [0] * COUNT
 
 
 def test_sensitivity_by_hand(linear):
     model, images, labels = linear
     # The map is the image itself: half as much again is a change of half its norm.
     batch = batch_of(model, images, labels, lambda changed: changed.sum(1))
-    protocol = adapt("sensitivity_max", perturb_func=lambda inputs: 1.5 * inputs)()
+    protocol = captum_protocol("sensitivity_max", perturb_func=lambda inputs: 1.5 * inputs)()
     assert scores(protocol, model, batch, images.sum(1)) == pytest.approx(np.full(COUNT, 0.5))
 
 
@@ -125,8 +126,8 @@ def test_the_method_explains_whole_batches_and_nothing_twice(linear):
         asked.append(changed)
         return changed.sum(1)
 
-    protocol = adapt("sensitivity_max", n_perturb_samples=5, perturb_radius=0.1)()
-    found = scores(protocol, model, batch_of(model, images, labels, attribute), images.sum(1))
+    protocol = captum_protocol("sensitivity_max", n_perturb_samples=5, perturb_radius=0.1)()
+    largest = scores(protocol, model, batch_of(model, images, labels, attribute), images.sum(1))
     assert [len(changed) for changed in asked] == [COUNT] * 5
     distances = torch.stack([(changed - images).abs().amax((1, 2, 3)) for changed in asked])
     assert (distances > 0.05).all()
@@ -134,27 +135,32 @@ def test_the_method_explains_whole_batches_and_nothing_twice(linear):
     # By hand: the largest change of the five.
     changes = torch.stack([(changed - images).sum(1).flatten(1).norm(dim=1) for changed in asked])
     wanted = changes.amax(0) / images.sum(1).flatten(1).norm(dim=1)
-    assert found == pytest.approx(wanted.numpy(), rel=1e-5)
+    assert largest == pytest.approx(wanted.numpy(), rel=1e-5)
 
 
 def test_without_a_method_there_is_nothing_to_ask(linear):
     model, images, labels = linear
     with pytest.raises(AttrcheckError, match=r"captum:sensitivity_max needs `Batch.attribute`"):
-        scores(adapt("sensitivity_max")(), model, batch_of(model, images, labels), images.sum(1))
+        scores(
+            captum_protocol("sensitivity_max")(),
+            model,
+            batch_of(model, images, labels),
+            images.sum(1),
+        )
 
 
 @pytest.mark.parametrize("name", ["infidelity", "sensitivity_max"])
 def test_scores_do_not_depend_on_batch_mates_or_global_numbers(linear, name):
     model, images, labels = linear
-    protocol = adapt(name)()
+    protocol = captum_protocol(name)()
     maps = (images**2).sum(1)
     batch = batch_of(model, images, labels, lambda changed: (changed**2).sum(1))
     whole = scores(protocol, model, batch, maps)
     for order in ([2], [3, 1], [1, 0, 2]):
         torch.manual_seed(order[0])
         state = torch.get_rng_state()
-        found = scores(protocol, model, part_of(batch, order), maps[order])
-        assert found == pytest.approx(whole[order], rel=1e-5)
+        some = scores(protocol, model, part_of(batch, order), maps[order])
+        assert some == pytest.approx(whole[order], rel=1e-5)
         assert torch.equal(state, torch.get_rng_state())
     other = scores(protocol, model, replace(batch, seeds=(1, 2, 3, 4)), maps)
     assert (np.abs(other - whole) > 1e-6 * whole).all()
@@ -165,13 +171,13 @@ def test_nothing_is_changed(linear):
     kept, maps = images.clone(), images.sum(1)
     batch = batch_of(model, images, labels, lambda changed: changed.sum(1))
     for name in ("infidelity", "sensitivity_max"):
-        scores(adapt(name)(), model, batch, maps)
+        scores(captum_protocol(name)(), model, batch, maps)
     assert torch.equal(images, kept)
     assert torch.equal(maps, kept.sum(1))
 
 
 def test_the_score_is_the_mean_of_the_defined():
-    protocol = adapt("infidelity")()
+    protocol = captum_protocol("infidelity")()
     reduction = protocol.reduce({"score": np.array([1.0, np.nan, 3.0, np.inf])})
     assert reduction.score == 2
     assert reduction.undefined == 2
@@ -180,18 +186,20 @@ def test_the_score_is_the_mean_of_the_defined():
 
 def test_what_captum_cannot_do_is_named(linear):
     model, images, labels = linear
-    protocol = adapt("infidelity", perturb_func=lambda inputs: 1 / 0)()
+    protocol = captum_protocol("infidelity", perturb_func=lambda inputs: 1 / 0)()
     with pytest.raises(AttrcheckError, match=r"captum:infidelity raised ZeroDiv.*captum_protocol"):
         scores(protocol, model, batch_of(model, images, labels), images.sum(1))
 
 
 def test_an_unknown_name_and_an_unknown_setting_are_refused():
-    with pytest.raises(RegistryError, match=r"no metric 'fidelity'; there are: infidelity, sens"):
+    with pytest.raises(RegistryError, match=r"no metric 'fidelity'; did you mean infidelity"):
         resolve("fidelity")
+    with pytest.raises(RegistryError, match=r"no metric 'zzz'; there are: infidelity, sens"):
+        resolve("zzz")
     with pytest.raises(RegistryError, match=r"infidelity takes no setting samples; .*n_pert"):
-        adapt("infidelity", samples=3)
+        captum_protocol("infidelity", samples=3)
     with pytest.raises(RegistryError, match="takes no setting target"):
-        adapt("infidelity", target=3)
+        captum_protocol("infidelity", target=3)
 
 
 def nothing(images):
@@ -200,8 +208,8 @@ def nothing(images):
 
 def test_settings_are_part_of_the_fingerprint():
     def marks(**settings):
-        protocol = adapt("infidelity", **settings)()
-        return protocol.code, repr(protocol)
+        protocol = captum_protocol("infidelity", **settings)()
+        return keys.of_observer(protocol), keys.of_settings(protocol), repr(protocol)
 
     several = [
         {},
@@ -212,7 +220,7 @@ def test_settings_are_part_of_the_fingerprint():
     ]
     assert len({marks(**settings) for settings in several}) == len(several)
     assert all(marks(**settings) == marks(**settings) for settings in several)
-    assert "0x" not in repr(adapt("infidelity", perturb_func=nothing)())
+    assert "0x" not in repr(captum_protocol("infidelity", perturb_func=nothing)())
 
 
 def test_by_prefix_and_with_settings():
@@ -239,12 +247,14 @@ def test_listing_imports_neither_library():
 def test_a_case_by_prefix(tiny, monkeypatch, name):
     tiny.in_batches_of(3, monkeypatch)
     result = tiny.run(f"tiny-linear-captum:{name}")
-    assert {method: found.status for method, found in result.outcomes.items()} == {
+    assert {method: outcome.status for method, outcome in result.outcomes.items()} == {
         "brightness": "ok",
         "slope": "ok",
     }
     assert not result.higher_is_better
-    before = {method: found.score for method, found in result.outcomes.items()}
+    before = {method: outcome.score for method, outcome in result.outcomes.items()}
     tiny.in_batches_of(8, monkeypatch)
     after = tiny.run(f"tiny-linear-captum:{name}", store=tiny.folder / "other").outcomes
-    assert {m: found.score for m, found in after.items()} == pytest.approx(before, rel=1e-4)
+    assert {name: outcome.score for name, outcome in after.items()} == pytest.approx(
+        before, rel=1e-4
+    )

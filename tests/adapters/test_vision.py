@@ -63,7 +63,7 @@ def test_an_earlier_failure_does_no_harm(tmp_path):
     [
         (OTHERWISE_BROKEN, "RuntimeError: operator torchvision::roi_pool does not exist"),
         (NEEDY, "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"),
-        (None, "VisionError: torchvision is not installed; run `pip install attrcheck[vision]`"),
+        (None, "VisionError: torchvision is not installed; run `pip install torchvision`"),
     ],
 )
 def test_other_troubles_are_told_as_they_are(tmp_path, package, message):

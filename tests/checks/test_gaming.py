@@ -7,7 +7,7 @@ import torch
 
 from attrcheck.checks import gaming as module
 from attrcheck.checks.gaming import DECIMALS, TRANSFORMS, gaming
-from attrcheck.protocols._order import ranks_of
+from attrcheck.protocols.order import ranks_of
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

@@ -4,7 +4,7 @@ import pytest
 from attrcheck.engine.running import run_case
 
 import attrcheck
-from attrcheck.protocols._single_deletion import SingleDeletion
+from attrcheck.protocols.single_deletion import SingleDeletion
 
 METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random", "slope")
 

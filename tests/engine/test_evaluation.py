@@ -10,7 +10,7 @@ import attrcheck
 from attrcheck.contracts import Case, Protocol, Reduction
 from attrcheck.engine.evaluation import Evaluation, run_case
 from attrcheck.engine.resampling import RESAMPLES
-from attrcheck.protocols._ablation import Ablation
+from attrcheck.protocols.ablation import Ablation
 from attrcheck.store.entries import BusyError, StoreError
 
 

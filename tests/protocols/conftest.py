@@ -1,4 +1,4 @@
-"""What protocols that impute are compared with published figures by."""
+"""What is needed to compare protocols that impute with published figures."""
 
 from functools import partial
 
@@ -12,6 +12,6 @@ from attrcheck.removal import noisy_linear
 def exact_linear():
     """The name of a removal that imputes as the published code does: without noise, exactly."""
     name = "exact_linear"
-    attrcheck.removal(name)(partial(noisy_linear, noise=0, tolerance=1e-6))
-    yield name
-    attrcheck.removal._entries.pop(name)
+    with attrcheck.removal.scratch():
+        attrcheck.removal(name)(partial(noisy_linear, noise=0, tolerance=1e-6))
+        yield name

@@ -1,4 +1,4 @@
-"""Ablation in order, MoRF, LeRF, deletion, insertion, ROAD: by hand, by an oracle, by its laws."""
+"""Ablation in order: MoRF, LeRF, deletion, insertion, ROAD, IDS: by hand, oracle and laws."""
 
 from dataclasses import replace
 
@@ -8,18 +8,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attrcheck.protocols import _order
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols._ablation import Ablation
-from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
-from attrcheck.protocols.lerf import lerf
-from attrcheck.protocols.morf import morf
+from attrcheck.protocols.ablation import Ablation, ids, lerf, morf
+from attrcheck.protocols.order import pixel_counts
 from attrcheck.protocols.responses import responses
 from attrcheck.removal import removal
 from tests import reference
-from tests.worlds import batch_of, linear_model, rows_of
+from tests.worlds import batch_of, linear_model, rows_of, single_deletion_vectors
 
 SIDE = 4
+PUBLISHED = ["grad_raw", "grad_abs", "ixg_raw", "ixg_abs", "ig_raw", "ig_abs", "igu_raw"]
 
 
 @st.composite
@@ -34,21 +32,6 @@ def scenes(draw, images=3, ties=True):
     maps = torch.from_numpy(values.astype(np.float32))
     batch = batch_of(torch.tensor(pixels, dtype=torch.float32), labels, model)
     return model, batch, maps
-
-
-def test_counts_are_rounded_from_exact_fractions():
-    assert pixel_counts(10, (0, 1, 2, 3, 4), 4) == [0, 3, 5, 8, 10]  # 2.5 and 7.5 round up
-    assert pixel_counts(7, tuple(range(8)), 7) == list(range(8))
-    # In floats 1024 * 0.29 is 296.96 and int() would lose the pixel.
-    assert pixel_counts(1024, (29,), 100) == [297]
-
-
-@given(st.integers(1, 5000), st.integers(1, 64))
-def test_counts_rise_from_nothing_to_everything(pixels, steps):
-    counts = pixel_counts(pixels, tuple(range(steps + 1)), steps)
-    assert counts[0] == 0
-    assert counts[-1] == pixels
-    assert counts == sorted(counts)
 
 
 def test_hand_computed_areas():
@@ -70,13 +53,6 @@ def test_hand_computed_areas():
     assert rows["logit"].tolist() == [[0.5, 2.0, 3.0, 3.0, 0.0]]
     assert least.reduce(rows).score == 0.875
     assert least.reduce(rows).curve == ([0, 0.25, 0.5, 0.75, 1], [1, 1, 1, 1, 0])
-
-
-def test_probability_and_logit_come_from_the_same_pass():
-    model = linear_model(torch.ones(1, 2))
-    rows = responses(model, torch.tensor([[[[1.0, 0.5]]]]), torch.tensor([1]))
-    assert rows["logit"].tolist() == [1.5]
-    assert rows["probability"] == pytest.approx(1 / (1 + np.exp(-1.5)))
 
 
 @given(scenes())
@@ -108,23 +84,6 @@ def test_morf_of_a_map_is_lerf_of_its_negation(scene):
     least = rows_of(lerf(), model, batch, -maps)
     for name in most:
         assert np.array_equal(most[name], least[name])
-
-
-@given(scenes(), st.integers(0, SIDE * SIDE))
-def test_what_one_order_takes_first_the_other_takes_last(scene, count):
-    """Ties included: both orders read the same ranks."""
-    _, batch, maps = scene
-    ranks = ranks_of(maps, batch.seeds)
-    assert torch.equal(most(ranks, count), ~least(ranks, SIDE * SIDE - count))
-    assert (most(ranks, count).sum((1, 2)) == count).all()
-
-
-@given(scenes(), st.integers(0, SIDE * SIDE - 1))
-def test_removed_sets_are_nested(scene, count):
-    _, batch, maps = scene
-    ranks = ranks_of(maps, batch.seeds)
-    for gone in (least, most):
-        assert (gone(ranks, count) <= gone(ranks, count + 1)).all()
 
 
 @given(scenes(), st.lists(st.floats(-1e6, 1e6, width=32), min_size=7, max_size=7, unique=True))
@@ -159,24 +118,6 @@ def test_score_is_in_range(scene):
         assert 0 <= protocol.reduce(rows_of(protocol, model, batch, maps)).score <= 1
 
 
-@given(scenes(), st.integers(0, 2**62))
-def test_ranks_are_a_permutation_that_follows_the_values(scene, seed):
-    _, _, maps = scene
-    ranks = ranks_of(maps, (seed, seed + 1, seed + 2))
-    for each, values in zip(ranks.flatten(1), maps.flatten(1), strict=True):
-        assert sorted(each.tolist()) == list(range(SIDE * SIDE))
-        assert values[each.argsort()].tolist() == sorted(values.tolist())
-
-
-def test_ties_are_broken_by_the_seed_alone():
-    flat = torch.zeros(2, SIDE, SIDE)
-    first = ranks_of(flat, (1, 2))
-    assert torch.equal(first, ranks_of(flat, (1, 2)))
-    assert torch.equal(first[:1], ranks_of(flat[:1], (1,)))
-    assert not torch.equal(first[0], first[1])
-    assert torch.equal(first, ranks_of(-flat, (1, 2)))  # -0.0 is no smaller than 0.0
-
-
 def test_equal_areas_are_exactly_equal():
     # The same area from different steps: floats summed in another order would differ.
     early = np.array([[1, 1, 0, 0, 1]] * 7 + [[1, 0, 0, 0, 0]], dtype=bool)
@@ -197,24 +138,6 @@ def test_the_ends_are_not_observed_again():
 def test_an_order_that_does_not_end_empty_shares_nothing():
     assert protocols.get("road_morf").make().shared is None
     assert protocols.get("ids").make().shared is None
-
-
-def test_ranks_are_remembered_and_forgotten(monkeypatch):
-    calls, rank = [], _order._rank
-    monkeypatch.setattr(_order, "_rank", lambda *given: calls.append(1) or rank(*given))
-    monkeypatch.setattr(_order, "_RANKS", type(_order._RANKS)())
-    monkeypatch.setattr(_order, "KEPT_BYTES", 2 * 4 * SIDE * SIDE)  # of two maps
-    one, two, three = torch.randn(3, 1, SIDE, SIDE)
-    for maps in (one, one.clone(), two, one):
-        ranks_of(maps, (0,))
-    assert len(calls) == 2
-    ranks_of(three, (0,))  # `two` was asked for longest ago
-    ranks_of(one, (0,))
-    assert len(calls) == 3
-    ranks_of(two, (0,))
-    assert len(calls) == 4
-    ranks_of(two, (1,))
-    assert len(calls) == 5
 
 
 def test_the_area_over_uneven_steps_by_hand():
@@ -250,7 +173,7 @@ def test_insertion_by_inserting():
     maps = torch.randn(2, SIDE, SIDE)
     insertion = protocols.get("insertion").make()
     batch = batch_of(images, labels, model)
-    found = insertion.reduce(rows_of(insertion, model, batch, maps))
+    reduced = insertion.reduce(rows_of(insertion, model, batch, maps))
     canvas = removal.get("blur")(images, torch.zeros(2, SIDE, SIDE))
     heights = []
     for tenth in range(11):
@@ -261,8 +184,8 @@ def test_insertion_by_inserting():
                 y, x = divmod(pixel, SIDE)
                 image_on[:, y, x] = image[:, y, x]
         heights.append(responses(model, canvas, labels)["probability"].mean())
-    assert found.score == pytest.approx(reference.area(heights, range(11)), abs=1e-6)
-    assert found.curve[1] == pytest.approx(heights[::-1], abs=1e-6)
+    assert reduced.score == pytest.approx(reference.area(heights, range(11)), abs=1e-6)
+    assert reduced.curve[1] == pytest.approx(heights[::-1], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -301,3 +224,15 @@ def test_logits_have_no_bounds():
 def test_the_same_steps_of_another_whole_are_other_rows():
     names = {Ablation(True, False, at=(0, 1, 2), of=of).observation for of in (4, 8)}
     assert len(names) == 2
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_scores_of_fixed_maps_are_the_published_ones(name, order):
+    network, images, targets, maps, published = single_deletion_vectors()
+    protocol = replace(ids(), most_relevant_first=order == "desc")
+    reduced = protocol.reduce(
+        rows_of(protocol, network, batch_of(images, targets, network), maps[name])
+    )
+    np.testing.assert_allclose(reduced.per_image, published[f"ids_fixed_{order}_{name}"], atol=1e-6)
+    assert len(reduced.curve[0]) == 32

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attrcheck.protocols._values import normalised
 from attrcheck.protocols.completeness import Completeness, completeness
 from tests.worlds import batch_of, linear_model, rows_of, soundness_vectors
 
@@ -21,9 +20,9 @@ MEAN = Completeness(removal="mean")
 def test_accuracy_differences_are_the_published_ones(name, exact_linear):
     """Theirs are relative to each map's maximum, as by our default normalisation."""
     network, images, labels, maps, published = soundness_vectors()
-    judge = Completeness(removal=exact_linear)
+    protocol = Completeness(removal=exact_linear)
     batch = batch_of(images, labels, network)
-    reduced = judge.reduce(rows_of(judge, network, batch, maps[name]))
+    reduced = protocol.reduce(rows_of(protocol, network, batch, maps[name]))
     thresholds, lost = reduced.curve
     assert thresholds == [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]
     wanted = np.rint(60 * published[f"comp_dacc_{name}"]).tolist()
@@ -35,9 +34,9 @@ def test_halving_a_map_matters_only_where_it_is_taken_at_its_word():
     network, images, labels, maps, _ = soundness_vectors()
     batch = batch_of(images, labels, network)
     scores = {
-        (how, name): judge.reduce(rows_of(judge, network, batch, maps[name])).score
+        (how, name): protocol.reduce(rows_of(protocol, network, batch, maps[name])).score
         for how in ("max", "clip")
-        for judge in [replace(MEAN, normalisation=how)]
+        for protocol in [replace(MEAN, normalisation=how)]
         for name in ("ixg", "ixg_scaled")
     }
     assert scores["max", "ixg"] == scores["max", "ixg_scaled"] == scores["clip", "ixg"]
@@ -49,12 +48,12 @@ def test_by_hand():
     model = linear_model(torch.ones(1, 3))
     images = torch.tensor([[[[4.0, -1.0, -2.0]]], [[[1.0, 1.0, 1.0]]], [[[-1.0, 0.0, 0.0]]]])
     maps = torch.tensor([[[0.9, 0.5, 0.0]], [[0.9, 0.5, 0.0]], [[0.9, 0.5, 0.0]]])
-    judge = replace(MEAN, normalisation="clip", tenths=(9, 5, 4))
-    rows = rows_of(judge, model, batch_of(images, torch.ones(3, dtype=torch.int64), model), maps)
+    protocol = replace(MEAN, normalisation="clip", tenths=(9, 5, 4))
+    rows = rows_of(protocol, model, batch_of(images, torch.ones(3, dtype=torch.int64), model), maps)
     # Above .9 is nothing: the float32 next to it is a little less. Above .5 is the first pixel.
     assert maps[0, 0, 0].double() < 0.9
     assert rows["correct"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]]
-    reduced = judge.reduce(rows)
+    reduced = protocol.reduce(rows)
     assert reduced.curve == ([0.9, 0.5, 0.4], [0, 1 / 3, 1 / 3])
     assert reduced.score == 2 / 9
     assert reduced.per_image.tolist() == pytest.approx([2 / 3, 0, 0])
@@ -115,28 +114,6 @@ def test_scores_are_in_range_and_the_mean_over_images_is_the_score(seed):
     reduced = MEAN.reduce(rows_of(MEAN, model, batch, torch.randn(5, SIDE, SIDE)))
     assert -1 <= reduced.score <= 1
     assert reduced.score == pytest.approx(reduced.per_image.mean())
-
-
-@pytest.mark.parametrize("how", ["max", "clip"])
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-30, 1.0, 1e30]))
-def test_normalised_values_are_in_the_unit_interval(how, seed, scale):
-    torch.manual_seed(seed)
-    values = normalised(scale * torch.randn(3, SIDE, SIDE), how)
-    assert values.dtype == torch.float64
-    known = values[values.isfinite().all(2).all(1)]
-    assert ((known >= 0) & (known <= 1)).all()
-    if how == "max":
-        assert (values.amax((1, 2)) == 1).all()
-
-
-def test_normalisation_by_hand():
-    maps = torch.tensor([[[-1.0, 1.0, 4.0]], [[-3.0, -2.0, 0.0]], [[0.5, 0.5, 0.5]]])
-    found = normalised(maps, "max")
-    assert found[0].tolist() == [[0, 0.25, 1]]
-    assert found[1:].isnan().all()
-    found = normalised(maps, "clip")
-    assert found[0].tolist() == [[0, 1, 1]]
-    assert found[1:].isnan().all()
 
 
 def test_normalisation_is_declared():

@@ -18,7 +18,7 @@ ASKED = {"sds_2", "sds_8", "sds_blur", "sds_random", *TUNED - {"idsds"}, *RETRAI
 
 @dataclass(frozen=True)
 class Slopes(Protocol):
-    """A judge that differentiates the model."""
+    """A protocol that differentiates the model."""
 
     higher_is_better = True
     needs = ("gradients",)
@@ -44,7 +44,7 @@ def test_a_dataset_with_neither_masks_nor_training_has_no_such_cases(tiny):
 
 
 @pytest.mark.parametrize(("offer", "gained"), [("masks", TRUTH), ("training", TUNED)])
-def test_what_a_dataset_offers_it_is_judged_by(tiny, offer, gained):
+def test_a_dataset_has_the_cases_whose_needs_it_meets(tiny, offer, gained):
     attrcheck.dataset("tiny_rich", offers=(offer,))(tiny.dataset)
     rich, poor = (
         {case.protocol for case in table(dataset=name, model="linear")}
@@ -87,7 +87,7 @@ def test_only_soundness_needs_many_images():
     }
 
 
-def test_costly_protocols_judge_fewer_images_where_time_is_short():
+def test_costly_protocols_score_fewer_images_where_time_is_short():
     for name in protocols:
         assert protocols.get(name).make("full").most_images is None
     limited = {name for name in protocols if protocols.get(name).make("default").most_images}

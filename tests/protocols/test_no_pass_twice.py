@@ -5,11 +5,9 @@ import torch
 
 import attrcheck
 from attrcheck.contracts import Case
-from attrcheck.engine.evaluation import Evaluation
-from attrcheck.protocols import _order
-from attrcheck.protocols.ids_updated import STEPS
-from attrcheck.store.entries import Store
-from tests.worlds import load
+from attrcheck.protocols import order
+from attrcheck.protocols.single_deletion import SingleDeletion
+from attrcheck.protocols.updating import STEPS
 
 IMAGES, CELLS = 8, 16
 
@@ -25,13 +23,13 @@ def world(tiny):
 @pytest.fixture
 def ranked(monkeypatch):
     """How many maps were ranked, call by call."""
-    sizes, rank = [], _order._rank
+    sizes, rank = [], order._rank
     monkeypatch.setattr(
-        _order, "_rank", lambda maps, seeds: sizes.append(len(maps)) or rank(maps, seeds)
+        order, "_rank", lambda maps, seeds: sizes.append(len(maps)) or rank(maps, seeds)
     )
-    _order._RANKS.clear()
+    order.RANKS.clear()
     yield sizes
-    _order._RANKS.clear()
+    order.RANKS.clear()
 
 
 def blind(shift):
@@ -39,7 +37,7 @@ def blind(shift):
     return lambda model, images, targets: images[:, 0].roll(shift, 2)
 
 
-def test_single_deletion_of_forty_methods_costs_one_pass_a_cell_and_one_intact(world, passes):
+def test_single_deletion_of_forty_methods_costs_one_pass_per_cell_and_one_intact(world, passes):
     for shift in range(40):
         world.add(f"blind{shift}", blind(shift))
     result = world.run("tiny8-linear-sds", methods=world.methods[-40:])
@@ -47,8 +45,8 @@ def test_single_deletion_of_forty_methods_costs_one_pass_a_cell_and_one_intact(w
     assert all(outcome.status == "ok" for outcome in result.outcomes.values())
     # The first two are a look whether the model is one.
     assert passes == [2, *[IMAGES] * (CELLS + 1)]
-    judge = load("tiny8", "linear", None, "cpu").predictor
-    assert judge.passes == 2 + IMAGES * (CELLS + 1)
+    predictor = world.loader.pair("tiny8", "linear").predictor
+    assert predictor.passes == 2 + IMAGES * (CELLS + 1)
 
 
 def test_forty_methods_cost_what_one_costs(world, passes):
@@ -94,8 +92,6 @@ def test_deletion_after_morf_makes_no_pass(world, passes, ranked):
 
 
 def test_both_outputs_of_single_deletion_are_in_the_same_rows(world, passes):
-    from attrcheck.protocols._single_deletion import SingleDeletion
-
     attrcheck.protocol("sds_softmax")(lambda: SingleDeletion(measure="probability"))
     world.run("tiny8-linear-sds")
     passes.clear()
@@ -106,7 +102,7 @@ def test_both_outputs_of_single_deletion_are_in_the_same_rows(world, passes):
 
 def test_morf_and_lerf_rank_the_pixels_once(world, ranked):
     world.run("tiny8-linear-morf")
-    assert ranked == [IMAGES, IMAGES]  # once a method
+    assert ranked == [IMAGES, IMAGES]  # once per method
     world.run("tiny8-linear-lerf")
     world.run("tiny8-linear-ids")
     world.run("tiny8-linear-insertion")
@@ -114,7 +110,7 @@ def test_morf_and_lerf_rank_the_pixels_once(world, ranked):
 
 
 def test_records_say_what_they_cost(world):
-    """Forward and backward passes an image: stated for the maps, counted for the observation."""
+    """Forward and backward passes per image: stated for the maps, counted for the observation."""
     world.add("steep", blind(1), passes=(50, 25))
     expected = {"morf": 9, "lerf": 9, "sds": 0, "ids": 31, "completeness": 9, "deletion": 9}
     for protocol, looks in expected.items():
@@ -129,8 +125,8 @@ def test_records_say_what_they_cost(world):
 @pytest.mark.parametrize("protocol", ["completeness", "morf", "sds"])
 def test_records_cost_the_same_whoever_observes_first(world, protocol):
     """A check may observe before the case does: what methods share is still no method's cost."""
-    settings, case = world.settings(), Case.of(f"tiny8-linear-{protocol}")
-    Evaluation(case, settings, Store(settings.store, settings.run)).rows()
+    case = Case.of(f"tiny8-linear-{protocol}")
+    world.lab().evaluation(case).rows()
     outcomes = world.run(case.id).outcomes
     looks = {"completeness": 9, "morf": 9, "sds": 0}[protocol]
     assert [outcomes[name].passes["observation"] for name in world.methods] == [[looks, 0]] * 2

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 import attrcheck
 from attrcheck.errors import AttrcheckError
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols._single_deletion import SingleDeletion
+from attrcheck.protocols.single_deletion import SingleDeletion
 from attrcheck.tensors.cells import cell_masks
 from tests.worlds import batch_of, linear_model, rows_of, single_deletion_vectors
 
@@ -57,13 +57,13 @@ def test_scores_are_the_published_ones(name):
 @pytest.mark.parametrize("grid", [2, 8])
 def test_scores_on_other_grids_are_the_published_ones(grid, name):
     rows, published = observed(name, SingleDeletion(grid))
-    found = SingleDeletion(grid).reduce(rows).per_image
-    np.testing.assert_allclose(found, published[f"grid{grid}_{name}"], atol=1e-6)
+    scores = SingleDeletion(grid).reduce(rows).per_image
+    np.testing.assert_allclose(scores, published[f"grid{grid}_{name}"], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["grad_raw", "grad_abs", "ixg_raw", "ixg_abs", "ixg_relu"])
 def test_scores_after_the_softmax_are_the_published_ones(name):
-    """They attribute the probability and measure its drop; here the two are chosen one by one."""
+    """They attribute the probability and measure its drop; here the two are chosen separately."""
     network, images, targets, _, published = single_deletion_vectors()
     inputs = images.clone().requires_grad_()
     network(inputs).softmax(1).gather(1, targets[:, None]).sum().backward()
@@ -71,8 +71,8 @@ def test_scores_after_the_softmax_are_the_published_ones(name):
     bend = {"raw": lambda values: values, "abs": torch.abs, "relu": torch.relu}[name.split("_")[1]]
     batch = batch_of(images, targets, network)
     protocol = SingleDeletion(measure="probability")
-    found = protocol.reduce(rows_of(protocol, network, batch, bend(slope.sum(1))))
-    np.testing.assert_allclose(found.per_image, published[f"sds_softmaxmodel_{name}"], atol=1e-6)
+    reduced = protocol.reduce(rows_of(protocol, network, batch, bend(slope.sum(1))))
+    np.testing.assert_allclose(reduced.per_image, published[f"sds_softmaxmodel_{name}"], atol=1e-6)
 
 
 def published_blur(images, keep):
@@ -87,8 +87,8 @@ def published_blur(images, keep):
 
 def test_the_blur_of_the_published_code_has_the_defects_that_are_known_of_it():
     _, images, _, _, published = single_deletion_vectors()
-    found = published_blur(images, torch.zeros(4, 32, 32, dtype=torch.bool))
-    np.testing.assert_allclose(found, published["blur_of_images"], atol=1e-6)
+    blurred = published_blur(images, torch.zeros(4, 32, 32, dtype=torch.bool))
+    np.testing.assert_allclose(blurred, published["blur_of_images"], atol=1e-6)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -96,8 +96,8 @@ def test_scores_with_that_blur_are_the_published_ones(name, registries):
     attrcheck.removal("published_blur", fixed=True)(published_blur)
     protocol = SingleDeletion(removal="published_blur")
     rows, published = observed(name, protocol)
-    found = protocol.reduce(rows).per_image
-    np.testing.assert_allclose(found, published[f"sds_blur_{name}"], atol=1e-6)
+    scores = protocol.reduce(rows).per_image
+    np.testing.assert_allclose(scores, published[f"sds_blur_{name}"], atol=1e-6)
 
 
 def cells(values, side):
@@ -116,7 +116,7 @@ def test_the_drops_themselves_score_one_and_their_negation_minus_one(seed, side)
     batch = batch_of(torch.randn(2, 1, side, side), torch.tensor([1, 1]), model)
     protocol = SingleDeletion()
     drops = torch.from_numpy(protocol.shared.observe(model, batch)["drop_logit"])
-    maps = torch.stack([cells(each, side) for each in drops])
+    maps = torch.stack([cells(drop, side) for drop in drops])
     for sign in (1, -1):
         reduced = protocol.reduce(rows_of(protocol, model, batch, sign * maps))
         assert reduced.per_image.tolist() == [sign, sign]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrcheck.protocols import soundness as module
-from attrcheck.protocols._order import pixel_counts
+from attrcheck.protocols.order import pixel_counts
 from attrcheck.protocols.soundness import PERCENT, STRIDE, Soundness, soundness
 from tests import reference
 from tests.worlds import batch_of, linear_model, rows_of, soundness_vectors
@@ -20,7 +20,7 @@ SIDE = 6
 MEAN = Soundness(removal="mean")
 
 
-def rows(correct, included, chance=0.0):
+def rows_from(correct, included, chance=0.0):
     """Rows as they are observed."""
     correct = np.array(correct, dtype=bool)
     return {
@@ -31,13 +31,13 @@ def rows(correct, included, chance=0.0):
 
 
 @st.composite
-def found(draw, images=12, steps=9):
-    """Rows of some method: any outcomes, attribution that only grows."""
+def any_rows(draw, images=12, steps=9):
+    """Rows of some method: any responses, attribution that only grows."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     added = rng.integers(0, 3, (images, steps)) / 2
     added[:, 0] += draw(st.sampled_from([0, 1]))
     correct = rng.random((images, steps)) < np.linspace(0, 1, steps)
-    return rows(correct, added.cumsum(1), draw(st.sampled_from([0.0, 0.1, 1 / 3])))
+    return rows_from(correct, added.cumsum(1), draw(st.sampled_from([0.0, 0.1, 1 / 3])))
 
 
 def published_counts(pixels, at, of):
@@ -47,17 +47,18 @@ def published_counts(pixels, at, of):
 
 @pytest.fixture(scope="module")
 def observed(exact_linear):
-    """Rows of the published maps, with as many pixels a step as published, and their figures."""
+    """Rows of the published maps, with as many pixels per step as published, and their figures."""
     network, images, labels, maps, published = soundness_vectors()
     batch = batch_of(images, labels, network)  # chance 0: the published rule knows none
-    judge = Soundness(removal=exact_linear)
+    protocol = Soundness(removal=exact_linear)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "pixel_counts", published_counts)
         lifted = {"ixg_floor": 0.6 + 0.4 * maps["ixg"]}
-        found = {
-            name: rows_of(judge, network, batch, each) for name, each in {**maps, **lifted}.items()
+        rows = {
+            name: rows_of(protocol, network, batch, values)
+            for name, values in {**maps, **lifted}.items()
         }
-    return found, published
+    return rows, published
 
 
 NAMES = ["ixg", "ixg_pow3", "ixg_scaled", "random"]
@@ -112,31 +113,31 @@ def test_steps_of_our_own_counts_agree_where_the_counts_do(exact_linear):
         if counts[0] == counts[1]
     ]
     assert len(same) > 30
-    judge = Soundness(tuple(PERCENT[place] for place in same), removal=exact_linear)
+    protocol = Soundness(tuple(PERCENT[place] for place in same), removal=exact_linear)
     batch = batch_of(images, labels, network)
-    right = rows_of(judge, network, batch, maps["ixg"])["correct"].sum(axis=0)
+    right = rows_of(protocol, network, batch, maps["ixg"])["correct"].sum(axis=0)
     assert right.tolist() == np.rint(60 * published["sound_acc_ixg"][same]).tolist()
 
 
 def test_a_cube_lifts_soundness_and_a_lifted_floor_sinks_it(observed):
-    """The order is the same: who games values is judged by values. Nobody should be surprised."""
+    """The order is the same, but soundness sees values, so that values can game it."""
     rows, _ = observed
-    found = {name: MEAN.reduce(rows[name]) for name in ("ixg", "ixg_pow3", "ixg_floor")}
-    last = {name: each.curve[1][-1] for name, each in found.items()}
+    reduced = {name: MEAN.reduce(rows[name]) for name in ("ixg", "ixg_pow3", "ixg_floor")}
+    last = {name: reduction.curve[1][-1] for name, reduction in reduced.items()}
     assert last["ixg"] == pytest.approx(0.73, abs=0.005)
     assert last["ixg_pow3"] == pytest.approx(0.96, abs=0.005)
     assert last["ixg_floor"] < 0.5
-    assert found["ixg_floor"].score < found["ixg"].score < found["ixg_pow3"].score
-    for each in rows.values():  # not one outcome differs
-        same = np.array_equal(each["correct"], rows["ixg"]["correct"])
-        assert same is (each is not rows["random"])
+    assert reduced["ixg_floor"].score < reduced["ixg"].score < reduced["ixg_pow3"].score
+    for name in rows:  # not one response differs
+        same = np.array_equal(rows[name]["correct"], rows["ixg"]["correct"])
+        assert same is (name != "random")
 
 
 def test_by_hand():
-    # Accuracy 1/2, 1/2, 1: the second step adds nothing but falsehood.
-    judge = replace(MEAN, percent=(75, 50, 25))
-    found = rows([[1, 1, 1], [0, 0, 1]], [[1, 2, 3], [2, 2, 4]])
-    reduced = judge.reduce(found)
+    # Accuracy 1/2, 1/2, 1: the second step adds only false attribution.
+    protocol = replace(MEAN, percent=(75, 50, 25))
+    rows = rows_from([[1, 1, 1], [0, 0, 1]], [[1, 2, 3], [2, 2, 4]])
+    reduced = protocol.reduce(rows)
     assert reduced.curve[0] == [0.5, 0.5, 1]
     # q_1 = 1; q_2: image one has 1 of 2 false, image two 0 of 2; q_3: 1 of 3 and 0 of 4.
     assert reduced.curve[1] == pytest.approx([1, 3 / 4, 5 / 6])
@@ -150,10 +151,10 @@ def test_before_the_start_no_step_is_false():
     # One image of four is right, at a chance of 1/4: no more than a guess.
     correct = np.zeros((4, 3))
     correct[0] = 1
-    found = rows(correct, np.ones((4, 3)).cumsum(1), chance=0.25)
-    assert MEAN.reduce(found).curve[1] == [1, 1, 1]
-    assert np.isnan(MEAN.reduce(found).score)
-    assert MEAN.reduce(found | {"chance": np.zeros(4)}).curve[1] == pytest.approx([1, 1 / 2, 1 / 3])
+    rows = rows_from(correct, np.ones((4, 3)).cumsum(1), chance=0.25)
+    assert MEAN.reduce(rows).curve[1] == [1, 1, 1]
+    assert np.isnan(MEAN.reduce(rows).score)
+    assert MEAN.reduce(rows | {"chance": np.zeros(4)}).curve[1] == pytest.approx([1, 1 / 2, 1 / 3])
 
 
 def test_a_rise_of_one_hundredth_is_a_rise():
@@ -161,9 +162,9 @@ def test_a_rise_of_one_hundredth_is_a_rise():
     assert 0.57 - 0.56 < 0.01
     correct = np.zeros((100, 2))
     correct[:56, 0] = correct[:57, 1] = 1
-    assert MEAN.reduce(rows(correct, np.ones((100, 2)).cumsum(1))).curve[1] == [1, 1]
+    assert MEAN.reduce(rows_from(correct, np.ones((100, 2)).cumsum(1))).curve[1] == [1, 1]
     correct[56, 1] = 0
-    assert MEAN.reduce(rows(correct, np.ones((100, 2)).cumsum(1))).curve[1] == [1, 0.5]
+    assert MEAN.reduce(rows_from(correct, np.ones((100, 2)).cumsum(1))).curve[1] == [1, 0.5]
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -174,21 +175,23 @@ def test_rows_and_curve_equal_those_of_the_oracle(seed):
     maps = torch.randint(0, 4, (5, SIDE, SIDE)) / 3
     maps[:, 0, 0] = 1  # so that normalisation changes nothing
     batch = batch_of(images, labels, model)
-    judge = replace(MEAN, percent=PERCENT[::7])
-    found = rows_of(judge, model, batch, maps)
-    correct, included = reference.inserted(model, images, labels, maps, batch.seeds, judge.percent)
-    assert np.array_equal(found["correct"], correct)
-    np.testing.assert_allclose(found["included"], included, atol=1e-12)
-    reduced = judge.reduce(found)
+    protocol = replace(MEAN, percent=PERCENT[::7])
+    rows = rows_of(protocol, model, batch, maps)
+    correct, included = reference.inserted(
+        model, images, labels, maps, batch.seeds, protocol.percent
+    )
+    assert np.array_equal(rows["correct"], correct)
+    np.testing.assert_allclose(rows["included"], included, atol=1e-12)
+    reduced = protocol.reduce(rows)
     np.testing.assert_allclose(reduced.curve[1], reference.sound(correct, included), atol=1e-9)
 
 
-@given(found())
-def test_the_score_is_the_mean_along_the_best_accuracy_so_far(found):
-    reduced = MEAN.reduce(found)
-    start = max(reference.START, Fraction(found["chance"][0]).limit_denominator(10))
-    accuracy = found["correct"].mean(axis=0)
-    q = reference.sound(found["correct"], found["included"], start=start)
+@given(any_rows())
+def test_the_score_is_the_mean_along_the_best_accuracy_so_far(rows):
+    reduced = MEAN.reduce(rows)
+    start = max(reference.START, Fraction(rows["chance"][0]).limit_denominator(10))
+    accuracy = rows["correct"].mean(axis=0)
+    q = reference.sound(rows["correct"], rows["included"], start=start)
     np.testing.assert_allclose(reduced.curve[1], q, atol=1e-9)
     if accuracy.max() <= start:
         assert np.isnan(reduced.score)
@@ -197,31 +200,31 @@ def test_the_score_is_the_mean_along_the_best_accuracy_so_far(found):
         assert reduced.score == pytest.approx(wanted, abs=1e-9)
 
 
-@given(found())
-def test_score_and_curve_are_in_range(found):
-    reduced = MEAN.reduce(found)
+@given(any_rows())
+def test_score_and_curve_are_in_range(rows):
+    reduced = MEAN.reduce(rows)
     q = np.array(reduced.curve[1])
     assert ((q[np.isfinite(q)] >= 0) & (q[np.isfinite(q)] <= 1)).all()
     assert np.isnan(reduced.score) or 0 <= reduced.score <= 1
 
 
-@given(found(), st.integers(0, 2**32 - 1))
-def test_resampling_is_repeating_rows(found, seed):
+@given(any_rows(), st.integers(0, 2**32 - 1))
+def test_resampling_is_repeating_rows(rows, seed):
     rng = np.random.default_rng(seed)
-    found["included"][0] = np.nan  # one image is undefined
+    rows["included"][0] = np.nan  # one image is undefined
     counts = rng.multinomial(12, np.full(12, 1 / 12), size=6)
     counts = np.concatenate([counts, np.ones((1, 12), dtype=int), np.eye(1, 12, dtype=int)])
-    for judge in (MEAN, replace(MEAN, level=0.7)):
+    for protocol in (MEAN, replace(MEAN, level=0.7)):
         repeated = [
-            judge.reduce({name: row.repeat(count, axis=0) for name, row in found.items()}).score
+            protocol.reduce({name: row.repeat(count, axis=0) for name, row in rows.items()}).score
             for count in counts
         ]
-        np.testing.assert_allclose(judge.resample(found, counts), repeated, atol=1e-9)
+        np.testing.assert_allclose(protocol.resample(rows, counts), repeated, atol=1e-9)
     assert np.isnan(repeated[-1])  # nothing but the image that is undefined
 
 
 def test_nothing_defined_is_no_score():
-    nothing = rows(np.ones((2, 3)), np.full((2, 3), np.nan))
+    nothing = rows_from(np.ones((2, 3)), np.full((2, 3), np.nan))
     reduced = MEAN.reduce(nothing)
     assert np.isnan(reduced.score)
     assert reduced.undefined == 2
@@ -231,8 +234,8 @@ def test_nothing_defined_is_no_score():
 
 def test_an_empty_canvas_says_nothing_about_a_map():
     """Where so few pixels are there that a ratio keeps none, the curve starts at the next."""
-    found = rows([[1, 0, 1], [0, 1, 1]], [[0, 1, 2], [0, 1, 2]])
-    reduced = MEAN.reduce(found)
+    rows = rows_from([[1, 0, 1], [0, 1, 1]], [[0, 1, 2], [0, 1, 2]])
+    reduced = MEAN.reduce(rows)
     assert np.isnan(reduced.curve[1][0])
     # Step 2 rises no further than the guess of step 1, so it is false, and step 3 rises.
     assert reduced.curve[1][1:] == [0, 0.5]
@@ -240,11 +243,11 @@ def test_an_empty_canvas_says_nothing_about_a_map():
     assert reduced.score == pytest.approx(wanted)
 
 
-def test_competitors_are_judged_up_to_what_all_reach():
+def test_competitors_are_scored_up_to_what_all_reach():
     ramp = np.arange(1, 5)
     included = np.ones((4, 4)).cumsum(1)
-    good = rows([[k >= i for k in ramp] for i in ramp], included)  # up to 1
-    poor = rows([[k >= i and i < 3 for k in ramp] for i in ramp], included)  # up to 1/2
+    good = rows_from([[k >= i for k in ramp] for i in ramp], included)  # up to 1
+    poor = rows_from([[k >= i and i < 3 for k in ramp] for i in ramp], included)  # up to 1/2
     settled = MEAN.settle([good, poor])
     assert settled.level == 0.5
     assert MEAN.settle([poor, good]) == settled
@@ -257,14 +260,16 @@ def test_competitors_are_judged_up_to_what_all_reach():
 
 
 def test_a_competitor_without_a_map_holds_nobody_back():
-    good = rows(np.ones((2, 3)), np.ones((2, 3)).cumsum(1))
-    gone = rows(np.zeros((2, 3)), np.full((2, 3), np.nan))
+    good = rows_from(np.ones((2, 3)), np.ones((2, 3)).cumsum(1))
+    gone = rows_from(np.zeros((2, 3)), np.full((2, 3), np.nan))
     assert MEAN.settle([good, gone]).level == 1
 
 
 def test_a_competitor_that_never_starts_holds_nobody_back_and_has_no_score():
-    good = rows(np.ones((2, 3)), np.ones((2, 3)).cumsum(1))
-    lost = rows(np.zeros((2, 3)), [[1, 2, 3], [np.nan] * 3])  # one map, of an image always wrong
+    good = rows_from(np.ones((2, 3)), np.ones((2, 3)).cumsum(1))
+    lost = rows_from(
+        np.zeros((2, 3)), [[1, 2, 3], [np.nan] * 3]
+    )  # one map, of an image always wrong
     settled = MEAN.settle([good, lost])
     assert settled == MEAN.settle([good])
     assert settled.reduce(good).score == MEAN.reduce(good).score
@@ -278,12 +283,12 @@ def test_a_flat_map_is_undefined_and_counted():
     batch = batch_of(torch.rand(3, 1, SIDE, SIDE), torch.tensor([1, 1, 1]), model)
     maps = torch.rand(3, SIDE, SIDE)
     maps[1], maps[2] = 0.3, -maps[2]
-    found = rows_of(MEAN, model, batch, maps)
-    assert np.isnan(found["included"]).any(axis=1).tolist() == [False, True, True]
-    reduced = MEAN.reduce(found)
+    rows = rows_of(MEAN, model, batch, maps)
+    assert np.isnan(rows["included"]).any(axis=1).tolist() == [False, True, True]
+    reduced = MEAN.reduce(rows)
     assert reduced.undefined == 2
     np.testing.assert_equal(
-        reduced, replace(MEAN.reduce({k: v[:1] for k, v in found.items()}), undefined=2)
+        reduced, replace(MEAN.reduce({k: v[:1] for k, v in rows.items()}), undefined=2)
     )
 
 
@@ -307,7 +312,7 @@ def test_what_is_inserted_stays(seed):
         assert (before <= after).all()
     assert (np.diff(included, axis=1) >= -1e-12).all()
     kept = [SIDE * SIDE - n for n in pixel_counts(SIDE * SIDE, PERCENT, 100)]
-    assert [int(each[0].sum()) for each in seen] == kept
+    assert [int(present[0].sum()) for present in seen] == kept
 
 
 def test_normalisation_is_declared_and_scale_does_not_matter_by_default():
@@ -315,7 +320,7 @@ def test_normalisation_is_declared_and_scale_does_not_matter_by_default():
     model = linear_model(torch.randn(SIDE, SIDE))
     batch = batch_of(torch.randn(2, 1, SIDE, SIDE), torch.tensor([0, 1]), model)
     maps = torch.randn(2, SIDE, SIDE)
-    one, other = (rows_of(MEAN, model, batch, each) for each in (maps, 1000 * maps))
+    one, other = (rows_of(MEAN, model, batch, values) for values in (maps, 1000 * maps))
     np.testing.assert_allclose(one["included"], other["included"], rtol=1e-6)
     clipped = replace(MEAN, normalisation="clip")
     wanted = maps.double().clamp(0, 1).sum((1, 2))

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
+import captum.metrics
 import torch
 from torch import Tensor, nn
 
-from attrcheck.adapters.classes import check, parameters
+from attrcheck.adapters.libraries import check, choose, parameters, version_of
 from attrcheck.adapters.metrics import Metric, Trial
 from attrcheck.protocols import ProtocolSpec
-from attrcheck.registry import RegistryError
 
-METRICS = ("infidelity", "sensitivity_max")
+METRICS: dict[str, Callable[..., Tensor]] = {
+    "infidelity": captum.metrics.infidelity,
+    "sensitivity_max": captum.metrics.sensitivity_max,
+}
 PROVIDED = ("forward_func", "explanation_func", "inputs", "attributions", "target")
 
 
@@ -34,19 +36,19 @@ class Captum(Metric):
     def score(self, model: nn.Module, trial: Trial) -> float:
         """What Captum's function gives for the image."""
         given = dict(self.settings)
-        function = _functions()[self.metric]
+        function = METRICS[self.metric]
         if self.metric == "sensitivity_max":
-            found = function(partial(_explain, trial), trial.image, **given)
+            score = function(partial(_explain, trial), trial.image, **given)
         else:
             channels = trial.image.shape[1]
-            found = function(
+            score = function(
                 model,
                 inputs=trial.image,
                 attributions=(trial.map[:, None] / channels).expand_as(trial.image),
                 target=trial.label,
                 **{"perturb_func": blank_square, **given},
             )
-        return float(found)
+        return float(score)
 
 
 def resolve(name: str) -> ProtocolSpec:
@@ -59,18 +61,16 @@ def captum_protocol(name: str, **settings: Any) -> Callable[[], Captum]:
 
     Settings go to the metric's function.
     """
-    if name not in METRICS:
-        raise RegistryError(f"Captum has no metric {name!r}; there are: {', '.join(METRICS)}")
-    takes = parameters(_functions()[name])
-    free = {each: needed for each, needed in takes.items() if each not in PROVIDED}
+    takes = parameters(choose("Captum", "metric", METRICS, name))
+    free = {key: needed for key, needed in takes.items() if key not in PROVIDED}
     check(f"captum:{name}", free, ("perturb_func",), settings)
-    return partial(Captum, name, version("captum"), False, tuple(sorted(settings.items())))
+    return partial(Captum, name, version_of("captum"), False, tuple(sorted(settings.items())))
 
 
 def blank_square(images: Tensor) -> tuple[Tensor, Tensor]:
     """Blank a square of a quarter of the sides at a random place: what is gone, what is left.
 
-    For a linear model, contributions summed over it are what it costs.
+    For a linear model, its cost is the sum of the contributions inside it.
     """
     rows, columns = (_stretches(len(images), side) for side in images.shape[2:])
     gone = (rows[:, None, :, None] & columns[:, None, None, :]).to(images.device)
@@ -88,9 +88,3 @@ def _stretches(count: int, side: int) -> Tensor:
 def _explain(trial: Trial, images: Tensor | tuple[Tensor, ...]) -> tuple[Tensor]:
     """Captum hands over images by themselves or in a tuple, and wants a tuple back."""
     return (trial.explain(images[0] if isinstance(images, tuple) else images),)
-
-
-def _functions() -> dict[str, Callable[..., Tensor]]:
-    import captum.metrics
-
-    return {name: getattr(captum.metrics, name) for name in METRICS}

@@ -1,4 +1,4 @@
-"""Any CAM class of pytorch-grad-cam as a method: `gradcam:GradCAM`, or with one's own settings."""
+"""Any CAM class of pytorch-grad-cam as a method: `gradcam:GradCAM`, or with your own settings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import importlib
 import inspect
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attrcheck.adapters.classes import (
+import attrcheck.adapters.vision  # noqa: F401  # pytorch-grad-cam imports torchvision
+from attrcheck.adapters.libraries import (
     CONSTANT,
     Settings,
     check,
@@ -21,9 +21,9 @@ from attrcheck.adapters.classes import (
     one_by_one,
     parameters,
     stage_module,
+    version_of,
 )
 from attrcheck.contracts import Method
-from attrcheck.errors import AttrcheckError
 from attrcheck.methods.stages import needs_stage
 from attrcheck.registry import RegistryError
 
@@ -44,12 +44,12 @@ def gradcam_method(name: str, **settings: Any) -> Callable[..., Tensor]:
 
     Settings go to the class or to its call.
     """
-    found = choose("pytorch-grad-cam", _classes(), name)
-    takes = {**parameters(found), **parameters(found.__call__)}
+    chosen = choose("pytorch-grad-cam", "attribution class", _classes(), name)
+    takes = {**parameters(chosen), **parameters(chosen.__call__)}
     takes.pop("self")
     check(f"gradcam:{name}", takes, ("model", "target_layers", "input_tensor", "targets"), settings)
     # The version is an argument so that maps of another one are not taken for these.
-    return partial(_attribute, _version(), name, tuple(sorted(settings.items())))
+    return partial(_attribute, version_of("grad-cam"), name, tuple(sorted(settings.items())))
 
 
 def _attribute(
@@ -65,15 +65,15 @@ def _attribute(
     """The map of a CAM class of pytorch-grad-cam for each image on its own."""
     given = dict(settings)
     stage = given.pop("stage", None)
-    found = _classes()[name]
-    build = {each: value for each, value in given.items() if each in parameters(found)}
-    call = {each: value for each, value in given.items() if each not in build}
+    chosen = _classes()[name]
+    build = {key: value for key, value in given.items() if key in parameters(chosen)}
+    call = {key: value for key, value in given.items() if key not in build}
 
     def explain(image: Tensor, target: Tensor) -> Tensor:
         layer = stage_module(model, image, stage)
-        # The weights need no gradient, so that the stage has one only if the image does.
+        # The weights have no gradient, so the stage has one only if the image does.
         image.requires_grad_()
-        with torch.enable_grad(), found(model=model, target_layers=[layer], **build) as cam:
+        with torch.enable_grad(), chosen(model=model, target_layers=[layer], **build) as cam:
             maps = cam(input_tensor=image, targets=[_Logit(int(target))], **call)
         return torch.as_tensor(maps).to(image)
 
@@ -92,10 +92,9 @@ class _Logit:
 
 def _library() -> ModuleType:
     try:
-        importlib.import_module("attrcheck.adapters.vision")  # it imports torchvision
         return importlib.import_module("pytorch_grad_cam")
-    except (ModuleNotFoundError, AttrcheckError) as error:
-        if isinstance(error, ModuleNotFoundError) and error.name != "pytorch_grad_cam":
+    except ModuleNotFoundError as error:
+        if error.name != "pytorch_grad_cam":
             raise
         raise RegistryError(
             "gradcam: needs pytorch-grad-cam, which is not installed; run `pip install grad-cam`"
@@ -104,14 +103,7 @@ def _library() -> ModuleType:
 
 def _classes() -> dict[str, type]:
     return {
-        name: found
-        for name, found in vars(_library()).items()
-        if inspect.isclass(found) and "target_layers" in parameters(found)
+        name: member
+        for name, member in vars(_library()).items()
+        if inspect.isclass(member) and "target_layers" in parameters(member)
     }
-
-
-def _version() -> str:
-    try:
-        return version("grad-cam")
-    except PackageNotFoundError:
-        return "unknown"

@@ -1,4 +1,4 @@
-"""Metrics of other libraries, which score one image at a time."""
+"""Metrics of other libraries as protocols: they score one image at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attrcheck.adapters.classes import Settings
+from attrcheck.adapters.libraries import Settings
 from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows
 from attrcheck.errors import AttrcheckError
 from attrcheck.store.fingerprints import digest
@@ -39,7 +39,7 @@ class Trial:
 class Metric(Protocol):
     """A metric of another library; the score is the mean over the images where it is defined.
 
-    Settings may hold functions, whose code counts.
+    Settings may hold functions; their code is part of a record's key.
     """
 
     library: ClassVar[str]
@@ -61,8 +61,8 @@ class Metric(Protocol):
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
         """The `score` [N] of each image.
 
-        A method explains a whole batch. So a metric that asks for further maps runs twice: first
-        to note what each image wants explained, then, with all that explained together, to score.
+        A method explains a whole batch at once, so a metric that asks for further maps runs twice:
+        first to note which images it wants explained, then, with their maps at hand, to score.
         """
         wanted: list[dict[str, Tensor]] = [{} for _ in batch.seeds]
 
@@ -72,16 +72,16 @@ class Metric(Protocol):
 
         scores = self._scores(model, batch, maps, note)
         if any(wanted):
-            found = self._explained(batch, wanted)
+            known = self._explained(batch, wanted)
 
             def tell(place: int, images: Tensor) -> Tensor:
                 keys = [digest(image) for image in images]
-                if not found[place].keys() >= set(keys):
+                if not known[place].keys() >= set(keys):
                     raise AttrcheckError(
-                        f"{self.name} changes images by what it is told of the maps, so what it "
-                        "wants explained cannot be known beforehand"
+                        f"{self.name} changes images depending on their maps, so what it wants "
+                        "explained cannot be known beforehand"
                     )
-                return torch.stack([found[place][key] for key in keys])
+                return torch.stack([known[place][key] for key in keys])
 
             scores = self._scores(model, batch, maps, tell)
         return {"score": np.array(scores, dtype=np.float64)}
@@ -93,7 +93,7 @@ class Metric(Protocol):
     def _scores(
         self, model: nn.Module, batch: Batch, maps: Tensor, ask: Callable[[int, Tensor], Tensor]
     ) -> list[float]:
-        """Each image on its own, with the global generators seeded for it alone."""
+        """Scores of images, one at a time, the global generators seeded for each."""
         scores = []
         device = batch.images.device
         for place, seed in enumerate(batch.seeds):
@@ -120,12 +120,12 @@ class Metric(Protocol):
     def _explained(self, batch: Batch, wanted: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
         """The map of every wanted image."""
         if batch.attribute is None:
-            raise AttrcheckError(f"{self.name} needs `Batch.attribute`, to explain changed images")
-        found: list[dict[str, Tensor]] = [{} for _ in wanted]
-        for turn in zip_longest(*(each.items() for each in wanted)):
+            raise AttrcheckError(f"{self.name} needs `Batch.attribute` to explain changed images")
+        known: list[dict[str, Tensor]] = [{} for _ in wanted]
+        for turn in zip_longest(*(images.items() for images in wanted)):
             # An image that wants no more of them is explained as it is.
-            images = [pair[1] if pair else batch.images[n] for n, pair in enumerate(turn)]
+            images = [item[1] if item else batch.images[n] for n, item in enumerate(turn)]
             maps = batch.attribute(torch.stack(images))
-            for known, pair, explained in zip(found, turn, maps, strict=True):
-                known |= {pair[0]: explained} if pair else {}
-        return found
+            for maps_by_key, item, explained in zip(known, turn, maps, strict=True):
+                maps_by_key |= {item[0]: explained} if item else {}
+        return known

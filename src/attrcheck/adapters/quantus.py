@@ -1,16 +1,13 @@
-"""Any metric of Quantus as a protocol: `quantus:PixelFlipping`, or with settings of one's own."""
+"""Any metric of Quantus as a protocol: `quantus:PixelFlipping`, or with settings of your own."""
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 import importlib
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.adapters.classes import check, parameters
+import attrcheck.adapters.vision  # noqa: F401  # Quantus imports torchvision
+from attrcheck.adapters.libraries import check, choose, parameters, version_of
 from attrcheck.adapters.metrics import Metric, Trial
 from attrcheck.contracts import Need
 from attrcheck.errors import AttrcheckError
@@ -56,8 +54,8 @@ class Quantus(Metric):
 
     def score(self, model: nn.Module, trial: Trial) -> float:
         """What Quantus gives for the image; NaN without a mask, or with a map that it refuses."""
-        found, given = _metrics()[self.metric], {**QUIET, **dict(self.settings)}
-        call, maps = parameters(found.__call__), trial.map[:, None]
+        chosen, given = _metrics()[self.metric], {**QUIET, **dict(self.settings)}
+        call, maps = parameters(chosen.__call__), trial.map[:, None]
         if self.metric in BY_PIXEL and trial.image.shape[1] > 1:
             given = {"perturb_func": BY_PIXEL[self.metric], **given}
             maps = maps.expand_as(trial.image)
@@ -80,7 +78,7 @@ class Quantus(Metric):
         offers |= {name: value for name, value in given.items() if name in call}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            metric = found(**build)
+            metric = chosen(**build)
             try:
                 result = metric(**{name: offers[name] for name in call if name in offers})
             except AssertionError as error:
@@ -108,7 +106,7 @@ class Quantus(Metric):
     def _explain(
         self, known: nn.Module, trial: Trial, model: nn.Module, inputs: Any, targets: Any, **_: Any
     ) -> NDArray[np.float32]:
-        """The method on trial in the form of an explain_func, [K, 1, H, W]."""
+        """The method that is scored in the form of an explain_func, [K, 1, H, W]."""
         if model is not known or not np.all(np.asarray(targets) == int(trial.label)):
             raise AttrcheckError(
                 f"{self.name} explains another model or class; a protocol can only have changed "
@@ -128,47 +126,41 @@ def quantus_protocol(name: str, **settings: Any) -> Callable[[], Quantus]:
 
     Settings go to the metric's class.
     """
-    metrics = _metrics()
-    if name not in metrics:
-        close = difflib.get_close_matches(name, metrics, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {_list(metrics)}"
-        raise RegistryError(f"Quantus has no metric {name!r}; {hint}")
+    chosen = choose("Quantus", "metric", _metrics(), name)
     if name in REFUSED:
         raise RegistryError(f"quantus:{name} {REFUSED[name]}")
-    found = metrics[name]
-    takes = {**parameters(found), **parameters(found.__call__)}
-    free = {each: needed for each, needed in takes.items() if each not in PROVIDED}
+    takes = {**parameters(chosen), **parameters(chosen.__call__)}
+    free = {key: needed for key, needed in takes.items() if key not in PROVIDED}
     check(f"quantus:{name}", free, (), settings)
-    category = getattr(found, "evaluation_category", None)
+    category = getattr(chosen, "evaluation_category", None)
     needs: tuple[Need, ...] = ("masks",) if _word(category) == "localisation" else ()
     return partial(
         Quantus,
         name,
-        _version(),
-        _higher_is_better(name, found, settings),
+        version_of("quantus"),
+        _higher_is_better(name, chosen, settings),
         tuple(sorted(settings.items())),
         needs,
     )
 
 
-def _higher_is_better(name: str, found: Any, settings: Mapping[str, Any]) -> bool:
-    direction = _word(getattr(found, "score_direction", None))
+def _higher_is_better(name: str, metric: type, settings: Mapping[str, Any]) -> bool:
+    direction = _word(getattr(metric, "score_direction", None))
     if direction not in ("higher", "lower"):
         raise RegistryError(
             f"quantus:{name} does not say whether higher or lower is better, so it cannot rank"
         )
     if name == "RegionPerturbation":
-        # Quantus declares lower, but its scores are drops: the larger the better, except if the
-        # least relevant go first.
+        # Quantus declares lower, but its scores are drops: the larger the better, unless the least
+        # relevant pixels go first.
         return bool(settings.get("order", "morf") != "lerf")
     return direction == "higher"
 
 
-def _library() -> ModuleType:
-    with contextlib.suppress(AttrcheckError):  # without torchvision Quantus does without, too
-        importlib.import_module("attrcheck.adapters.vision")
+def library() -> ModuleType:
+    """Quantus, mended where numpy has moved on."""
     try:
-        library = importlib.import_module("quantus")
+        quantus = importlib.import_module("quantus")
     except ModuleNotFoundError as error:
         if error.name != "quantus":
             raise
@@ -178,7 +170,7 @@ def _library() -> ModuleType:
     if not hasattr(np, "trapz"):
         # numpy 2.4 has dropped the function that Quantus 0.6 still calls for its areas.
         importlib.import_module("quantus.helpers.utils").calculate_auc = _area  # type: ignore[attr-defined]
-    return library
+    return quantus
 
 
 def _area(values: Any, dx: int = 1, batched: bool = False) -> Any:
@@ -190,29 +182,22 @@ def _impute(arr: NDArray[Any], indices: NDArray[Any], **settings: Any) -> Any:
     """Impute the pixels that the indices of single values belong to, each counted once."""
     pixels, first = np.unique(indices % arr[0].size, return_index=True)
     chosen = pixels[np.argsort(first)][: len(indices) // len(arr)]
-    return _library().noisy_linear_imputation(arr, chosen, **settings)
+    return library().noisy_linear_imputation(arr, chosen, **settings)
 
 
 def _replace(arr: NDArray[Any], mask: NDArray[Any], **settings: Any) -> Any:
     """Replace what a mask without channels covers."""
     mask = np.broadcast_to(mask, arr.shape)
-    return _library().baseline_replacement_by_mask(arr, mask, **settings)
+    return library().baseline_replacement_by_mask(arr, mask, **settings)
 
 
 BY_PIXEL: dict[str, Callable[..., Any]] = {"ROAD": _impute, "IROF": _replace}
-"""Metrics that remove whole pixels, which Quantus 0.6 fails to do if there are several channels."""
+"""Metrics that remove whole pixels, which Quantus 0.6 fails to do with several channels."""
 
 
 def _metrics() -> dict[str, Any]:
-    groups = _library().AVAILABLE_METRICS.values()
-    return {found.__name__: found for group in groups for found in group.values()}
-
-
-def _version() -> str:
-    try:
-        return version("quantus")
-    except PackageNotFoundError:
-        return "unknown"
+    groups = library().AVAILABLE_METRICS.values()
+    return {metric.__name__: metric for group in groups for metric in group.values()}
 
 
 def _word(member: Any) -> str:
@@ -223,7 +208,3 @@ def _word(member: Any) -> str:
 def _array(tensor: Tensor) -> NDArray[Any]:
     """A copy, whatever the library does to it."""
     return tensor.detach().cpu().numpy().copy()
-
-
-def _list(names: Any) -> str:
-    return ", ".join(names)

@@ -1,8 +1,8 @@
 """The one door to torchvision and timm: `from attrcheck.adapters.vision import torchvision, timm`.
 
-The wheels of the package index are built for CUDA; beside a CPU-only torch their C++ library does
-not load, and the import dies for want of two operators that no classifier uses. timm imports
-torchvision.
+The usual wheels of torchvision are built for CUDA; beside a CPU-only torch their C++ library does
+not load, and the import fails because two operators are missing that no classifier uses. Whatever
+imports torchvision, timm among others, is imported after this module.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from attrcheck.errors import AttrcheckError
 
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 OPERATORS = ("torchvision::nms", "torchvision::qnms")
+INSTALL = {"torchvision": "torchvision", "timm": "attrcheck[vision]"}
+"""What to ask pip for where a library is missing."""
 
 
 class VisionError(AttrcheckError):
-    """torchvision or timm is needed and not there."""
+    """torchvision or timm is needed but not installed."""
 
 
 def load() -> ModuleType:
@@ -33,7 +35,7 @@ def load() -> ModuleType:
     for name in OPERATORS:
         if not hasattr(torch.ops.torchvision, name.partition("::")[2]):
             torch.library.define(name, SCHEMA)
-    # What the failed import left behind would be taken for whole.
+    # The failed import has left modules behind that are only half there.
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[name]
     return importlib.import_module("torchvision")
@@ -45,9 +47,7 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise VisionError(
-            f"{name} is not installed; run `pip install attrcheck[vision]`"
-        ) from error
+        raise VisionError(f"{name} is not installed; run `pip install {INSTALL[name]}`") from error
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from attrcheck.contracts import Lab, Pair, Tuning, Verdict
 from attrcheck.datasets import dataset as datasets
 from attrcheck.methods import method as methods
-from attrcheck.protocols._single_deletion import SingleDeletion
 from attrcheck.protocols.responses import responses
+from attrcheck.protocols.single_deletion import SingleDeletion
 from attrcheck.training.finetuning import Deletion
 from attrcheck.training.loop import accuracy, shifted
 

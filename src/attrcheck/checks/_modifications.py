@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attrcheck.protocols._order import ranks_of
+from attrcheck.protocols.order import ranks_of
 from attrcheck.tensors.draws import uniform_draws
 
 SHIFT = 0.6

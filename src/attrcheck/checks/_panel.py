@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from attrcheck.contracts import Batch, Lab, Pair, Protocol, Rows
-from attrcheck.protocols._values import normalised
 from attrcheck.protocols.responses import joined, responses
+from attrcheck.protocols.values import normalised
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from attrcheck.contracts import Case, Lab, Pair, Protocol, Verdict
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import model as models
-from attrcheck.protocols._ablation import TENTHS, Ablation
+from attrcheck.protocols.ablation import TENTHS, Ablation
 from attrcheck.training.weights import CHECKPOINTS, load_weights
 
 

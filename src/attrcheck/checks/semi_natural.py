@@ -10,7 +10,7 @@ from attrcheck.checks._watermarks import CLASSES, numbers, pooling, rect, stripe
 from attrcheck.contracts import Lab, Verdict
 from attrcheck.datasets.shapes import MEAN, STD
 from attrcheck.methods.integrated import integrated_gradients
-from attrcheck.protocols.relevance_mass import RelevanceMass
+from attrcheck.protocols.ground_truth import RelevanceMass
 from attrcheck.store.seeds import derive
 from attrcheck.training.loop import Recipe, accuracy, trained
 

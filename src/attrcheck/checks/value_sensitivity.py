@@ -15,7 +15,7 @@ from attrcheck.checks._panel import Panel, unit_maps
 from attrcheck.checks._rankings import copy_with
 from attrcheck.contracts import Lab, Protocol, Verdict
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols.ids_updated import Updated
+from attrcheck.protocols.updating import Updated
 
 METHODS = ("integrated_gradients", "gradcam", "saliency")
 DATASETS = {"smoke": ("shapes",), "default": ("shapes",), "full": ("digits", "shapes")}

@@ -9,7 +9,10 @@ method = Registry(
     "method",
     Method,
     __name__,
-    prefixes={"captum": "attrcheck.adapters.captum", "gradcam": "attrcheck.adapters.gradcam"},
+    prefixes={
+        "captum": "attrcheck.adapters.captum_methods",
+        "gradcam": "attrcheck.adapters.gradcam",
+    },
 )
 
 __all__ = ["Method", "method"]

@@ -35,8 +35,8 @@ protocol = Registry(
     ProtocolSpec,
     __name__,
     prefixes={
-        "morf": "attrcheck.protocols.morf",
-        "lerf": "attrcheck.protocols.lerf",
+        "morf": "attrcheck.protocols.ablation:resolve_morf",
+        "lerf": "attrcheck.protocols.ablation:resolve_lerf",
         "quantus": "attrcheck.adapters.quantus",
         "captum": "attrcheck.adapters.captum_metrics",
     },

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols._values import Normalisation, normalised
-from attrcheck.protocols.responses import responses
+from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.fingerprints import digest
 
 IMAGES = {"default": 40}
-"""Images a case by profile; all where none is given."""
+"""Images per case, by profile; all where none are given."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,16 @@ class Completeness(Protocol):
 
     @property
     def observation(self) -> str:
-        """All but what becomes of the rows."""
+        """All settings but those of the reduction."""
         return f"completeness.{self.removal}.{self.normalisation}.{digest(self.tenths)}"
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
-        """Outcomes [N, 1 + thresholds], the intact image first, and whether the map is defined."""
+        """Responses [N, 1 + thresholds], the intact image first, and whether the map is defined."""
         values = normalised(maps, self.normalisation)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         low = [(~(values > tenth / 10)).to(batch.images.device) for tenth in self.tenths]
-        every = [batch.intact, *(responses(model, remove(keep), batch.labels) for keep in low)]
-        rows = {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
-        return {**rows, "defined": values.isfinite().all(2).all(1).cpu().numpy()}
+        steps = [batch.intact, *(responses(model, remove(keep), batch.labels) for keep in low)]
+        return {**stacked(steps), "defined": values.isfinite().all(2).all(1).cpu().numpy()}
 
     def reduce(self, rows: Rows) -> Reduction:
         """Accuracies are summed in whole numbers, so that equal scores are equal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -21,6 +21,12 @@ def responses(model: nn.Module, images: Tensor, labels: Tensor) -> Rows:
             "probability": logits.softmax(1).gather(1, at_label)[:, 0].cpu().numpy(),
             "logit": logits.gather(1, at_label)[:, 0].cpu().numpy(),
         }
+
+
+def stacked(steps: Iterable[Rows]) -> Rows:
+    """Rows of one step after another, along a second axis: [N] becomes [N, steps]."""
+    steps = list(steps)
+    return {name: np.stack([rows[name] for rows in steps], axis=1) for name in steps[0]}
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

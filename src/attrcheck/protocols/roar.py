@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol, Reduction, Retraining, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols._order import most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses
+from attrcheck.protocols.order import most, pixel_counts, ranks_of
+from attrcheck.protocols.responses import responses, stacked
 from attrcheck.removal import removal as removals
 
 BRIEF: dict[str, dict[str, Any]] = {
@@ -38,20 +38,19 @@ class Roar(Protocol):
     needs = ("training", "architecture")
 
     def retrain(self, retraining: Retraining) -> nn.Module:
-        """One network a fraction."""
+        """One network per fraction."""
         ranks = ranks_of(retraining.maps, retraining.seeds)
-        every = self._without(retraining.images, ranks, retraining.seeds)
-        return nn.ModuleList(retraining.train(images, self.epochs) for images in every)
+        left = self._without(retraining.images, ranks, retraining.seeds)
+        return nn.ModuleList(retraining.train(images, self.epochs) for images in left)
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
-        """Outcomes [N, fractions], each of the network that learnt without as much."""
+        """Responses [N, fractions], each of the network that learnt without as much."""
         assert isinstance(model, nn.ModuleList)
-        images = self._without(batch.images, ranks_of(maps, batch.seeds), batch.seeds)
-        every = [
-            responses(network, left, batch.labels)
-            for network, left in zip(model, images, strict=True)
-        ]
-        return {name: np.stack([each[name] for each in every], axis=1) for name in every[0]}
+        left = self._without(batch.images, ranks_of(maps, batch.seeds), batch.seeds)
+        return stacked(
+            responses(network, images, batch.labels)
+            for network, images in zip(model, left, strict=True)
+        )
 
     def reduce(self, rows: Rows) -> Reduction:
         """The mean accuracy over the fractions."""
@@ -76,5 +75,5 @@ class Roar(Protocol):
     },
 )
 def roar(profile: str = "full") -> Roar:
-    """Accuracy of networks retrained without what matters, a network a method; lower is better."""
+    """Accuracy of networks retrained without what matters, one per method; lower is better."""
     return Roar(**BRIEF.get(profile, {}))

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols._order import least, pixel_counts, ranks_of, sums_from
-from attrcheck.protocols._values import Normalisation, normalised
-from attrcheck.protocols.responses import responses
+from attrcheck.protocols.order import least, pixel_counts, ranks_of, sums_from
+from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.fingerprints import digest
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 PERCENT = tuple(range(98, 2, -1))
 """Per cent of the pixels that are missing, step by step: the paper's 96 mask ratios."""
 STRIDE = {"smoke": 6, "default": 6}
-"""By profile, how many of the ratios make one step; each is its own where none is given.
+"""By profile, how many of the ratios make one step; one where none is given.
 
 A step of six per cent of the pixels must lift accuracy by six times as much as one of the paper's.
 With one per cent for steps of any width hardly a step would be false: on digits-resnet and
@@ -61,23 +61,22 @@ class Soundness(Protocol):
 
     @property
     def observation(self) -> str:
-        """All but what becomes of the rows."""
+        """All settings but those of the reduction."""
         return f"soundness.{self.removal}.{self.normalisation}.{digest(self.percent)}"
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
-        """Outcomes and the attribution included, [N, steps]; NaN for a map that is undefined."""
+        """Responses and the attribution included, [N, steps]; NaN for a map that is undefined."""
         values = normalised(maps, self.normalisation)
         ranks = ranks_of(values.nan_to_num(), batch.seeds)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         counts = pixel_counts(ranks[0].numel(), self.percent, 100)
         keeps = (~least(ranks, n).to(batch.images.device) for n in counts)
-        steps = [responses(model, remove(keep), batch.labels) for keep in keeps]
-        rows = {name: np.stack([step[name] for step in steps], axis=1) for name in steps[0]}
+        rows = stacked(responses(model, remove(keep), batch.labels) for keep in keeps)
         rows["included"] = sums_from(values, ranks, counts).cpu().numpy()
         return {**rows, "chance": np.full(len(maps), batch.chance)}
 
     def settle(self, competitors: Sequence[Rows]) -> Soundness:
-        """The judge that stops at the highest accuracy that all of these reach, if they start."""
+        """This protocol up to the highest accuracy that all competitors reach, if they start."""
         defined = [rows for rows in map(_defined, competitors) if len(rows["included"])]
         best = [(rows["correct"].mean(axis=0).max(), rows["chance"][0]) for rows in defined]
         reached = [float(top) for top, chance in best if top > self._start(float(chance))]
@@ -124,7 +123,7 @@ class Soundness(Protocol):
         return right / counts.sum(axis=1, keepdims=True), q
 
     def _false(self, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which steps added nothing but falsehood; counts of images are compared, not floats."""
+        """Which steps added only false attribution; counts of images are compared, not floats."""
         right = counts @ rows["correct"].astype(np.int64)
         total = counts.sum(axis=1, keepdims=True)
         start = self._start(float(rows["chance"][0]))

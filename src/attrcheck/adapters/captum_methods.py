@@ -1,4 +1,4 @@
-"""Any attribution class of Captum as a method: `captum:Lime`, or with settings of one's own."""
+"""Any attribution class of Captum as a method: `captum:Lime`, or with settings of your own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import captum.attr
 import torch
 from torch import Tensor, nn
 
-from attrcheck.adapters.classes import (
+from attrcheck.adapters.libraries import (
     CONSTANT,
     Settings,
     check,
@@ -27,19 +27,19 @@ from attrcheck.tensors.batching import samples_at_once
 from attrcheck.tensors.images import enlarge
 
 PATCHES = 8
-"""Features a side, where a class perturbs features."""
+"""Features along each side of an image, where a class perturbs features."""
 
 CLASSES: dict[str, Any] = {
-    name: found
-    for name, found in vars(captum.attr).items()
-    if inspect.isclass(found)
-    and issubclass(found, captum.attr.Attribution)
-    and hasattr(found, "attribute")
+    name: member
+    for name, member in vars(captum.attr).items()
+    if inspect.isclass(member)
+    and issubclass(member, captum.attr.Attribution)
+    and hasattr(member, "attribute")
 }
 MODEL = ("model", "forward_func")
 PERMUTES = ("FeaturePermutation", "LayerFeaturePermutation")
 ENDLESS = "ShapleyValues"
-"""Tries all orders of the features, and so never ends with the patches of the others."""
+"""Tries all orders of the features: with as many patches as the other classes it never ends."""
 
 
 def resolve(name: str) -> Method:
@@ -59,12 +59,12 @@ def captum_method(name: str, **settings: Any) -> Callable[..., Tensor]:
 
     Settings go to the class or to its `attribute`; `stage` names the layer of a Layer class.
     """
-    found: Any = choose("Captum", CLASSES, name)
-    takes = {**parameters(found), **parameters(found.attribute)}
+    chosen = choose("Captum", "attribution class", CLASSES, name)
+    takes = {**parameters(chosen), **parameters(chosen.attribute)}
     takes.pop("self")
     provided = {*MODEL, "layer", "inputs", "target", *_DEFAULTS}
     if name in PERMUTES:
-        raise RegistryError(f"captum:{name} permutes a batch, and cannot explain one image")
+        raise RegistryError(f"captum:{name} permutes a batch, so it cannot explain one image")
     if name == ENDLESS:
         takes["feature_mask"] = True
         provided.discard("feature_mask")
@@ -84,19 +84,19 @@ def _attribute(
     """What a class of Captum attributes to each image on its own, summed over channels."""
     given = dict(settings)
     stage = given.pop("stage", None)
-    found = CLASSES[name]
-    builds, calls = parameters(found), parameters(found.attribute)
+    chosen = CLASSES[name]
+    builds, calls = parameters(chosen), parameters(chosen.attribute)
     # Where it need not be given, Captum's own baseline is one blank image.
-    wanted = [each for each in _DEFAULTS if each in calls and (calls[each] or each != "baselines")]
+    wanted = [key for key in _DEFAULTS if key in calls and (calls[key] or key != "baselines")]
 
     def explain(image: Tensor, target: Tensor) -> Tensor:
-        offers = {each: _DEFAULTS[each](model, image) for each in wanted}
+        offers = {key: _DEFAULTS[key](model, image) for key in wanted}
         offers |= {"inputs": image.requires_grad_(), "target": target, **given}
         offers |= dict.fromkeys(MODEL, model)
         if "layer" in builds:
             offers["layer"] = stage_module(model, image, stage)
-        built = found(**{each: offers[each] for each in builds if each in offers})
-        result = built.attribute(**{each: offers[each] for each in calls if each in offers})
+        built = chosen(**{key: offers[key] for key in builds if key in offers})
+        result = built.attribute(**{key: offers[key] for key in calls if key in offers})
         while not isinstance(result, Tensor):
             result = result[0]
         return enlarge(result.detach().sum(1).to(image), image)
@@ -110,7 +110,7 @@ def _zeros(model: nn.Module, image: Tensor) -> Tensor:
 
 
 def _patches(model: nn.Module, image: Tensor) -> Tensor:
-    """The number of the patch that each pixel belongs to, in all channels the same."""
+    """The number of the patch that each pixel belongs to, the same in all channels."""
     rows, columns = (
         torch.arange(side, device=image.device) * PATCHES // side for side in image.shape[2:]
     )

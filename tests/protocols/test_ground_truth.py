@@ -14,7 +14,7 @@ MAP = torch.tensor([[4.0, -2.0, 3.0], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
 NAMES = ["pointing_game", "relevance_mass", "relevance_rank"]
 
 
-def judge(name, maps, masks=None, seeds=None):
+def reduction_of(name, maps, masks=None, seeds=None):
     model = linear_model(torch.ones(3, 3))
     masks = MASK.expand(len(maps), 3, 3) if masks is None else masks
     images, labels = torch.ones(len(maps), 1, 3, 3), torch.ones(len(maps), dtype=torch.int64)
@@ -25,53 +25,55 @@ def judge(name, maps, masks=None, seeds=None):
 
 def test_mass_by_hand():
     # Positive are 4, 3, 1 and 2; inside lie 4 and 2.
-    assert judge("relevance_mass", MAP[None]).per_image.tolist() == [0.6]
+    assert reduction_of("relevance_mass", MAP[None]).per_image.tolist() == [0.6]
 
 
 def test_rank_by_hand():
     # Three pixels are inside; of the three highest, 4, 3 and 2, two are.
-    assert judge("relevance_rank", MAP[None]).per_image.tolist() == [2 / 3]
+    assert reduction_of("relevance_rank", MAP[None]).per_image.tolist() == [2 / 3]
 
 
 def test_pointing_by_hand():
-    found = judge("pointing_game", torch.stack([MAP, -MAP, MAP * torch.tensor([0.1, 1, 1])]))
+    reduced = reduction_of(
+        "pointing_game", torch.stack([MAP, -MAP, MAP * torch.tensor([0.1, 1, 1])])
+    )
     # The highest of the second is the -(-2), inside; of the third the 3, outside.
-    assert found.per_image.tolist() == [1, 1, 0]
-    assert found.score == pytest.approx(2 / 3)
+    assert reduced.per_image.tolist() == [1, 1, 0]
+    assert reduced.score == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_mask_itself_scores_one_and_the_rest_of_the_image_nothing(name):
-    assert judge(name, MASK[None].float()).score == 1
-    assert judge(name, (~MASK)[None].float()).score == 0
+    assert reduction_of(name, MASK[None].float()).score == 1
+    assert reduction_of(name, (~MASK)[None].float()).score == 0
 
 
 def test_a_map_without_positive_values_has_no_mass():
-    found = judge("relevance_mass", torch.stack([MAP, -MAP.abs(), 0 * MAP]))
-    assert np.isnan(found.per_image).tolist() == [False, True, True]
-    assert found.score == 0.6
-    assert found.undefined == 2
+    reduced = reduction_of("relevance_mass", torch.stack([MAP, -MAP.abs(), 0 * MAP]))
+    assert np.isnan(reduced.per_image).tolist() == [False, True, True]
+    assert reduced.score == 0.6
+    assert reduced.undefined == 2
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_image_without_a_truth_is_left_out_and_counted(name):
     masks = torch.stack([MASK, torch.zeros_like(MASK)])
-    found = judge(name, torch.stack([MASK.float(), MAP]), masks)
-    assert np.isnan(found.per_image).tolist() == [False, True]
-    assert (found.score, found.undefined) == (1, 1)
-    found = judge(name, MAP[None], torch.zeros(1, 3, 3))
-    assert np.isnan(found.score)
-    assert found.undefined == 1
+    reduced = reduction_of(name, torch.stack([MASK.float(), MAP]), masks)
+    assert np.isnan(reduced.per_image).tolist() == [False, True]
+    assert (reduced.score, reduced.undefined) == (1, 1)
+    reduced = reduction_of(name, MAP[None], torch.zeros(1, 3, 3))
+    assert np.isnan(reduced.score)
+    assert reduced.undefined == 1
 
 
 @pytest.mark.parametrize("name", ["pointing_game", "relevance_rank"])
 def test_a_flat_map_is_right_as_often_as_chance(name):
-    found = judge(name, torch.zeros(3000, 3, 3))
-    assert found.score == pytest.approx(3 / 9, abs=0.04)
+    reduced = reduction_of(name, torch.zeros(3000, 3, 3))
+    assert reduced.score == pytest.approx(3 / 9, abs=0.04)
 
 
 def test_masks_may_be_whole_numbers():
-    assert judge("relevance_mass", MAP[None], MASK[None].to(torch.uint8)).score == 0.6
+    assert reduction_of("relevance_mass", MAP[None], MASK[None].to(torch.uint8)).score == 0.6
 
 
 @pytest.mark.parametrize("name", NAMES)

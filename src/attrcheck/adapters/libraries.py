@@ -1,17 +1,18 @@
-"""What adapters of other libraries share: a class by name, its settings, one image at a time."""
+"""What adapters share: a class or function by name, its settings, one image at a time."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from attrcheck.errors import suggest
 from attrcheck.methods.stages import stage_node
 from attrcheck.registry import RegistryError
 
@@ -21,20 +22,32 @@ Settings = tuple[tuple[str, Any], ...]
 CONSTANT = "a library's map is taken as it is"
 
 
-def choose(library: str, classes: Mapping[str, type], name: str) -> type:
-    """The class of a library; an error with close matches where there is none."""
-    if name not in classes:
-        close = difflib.get_close_matches(name, classes, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {_list(classes)}"
-        raise RegistryError(f"{library} has no attribution class {name!r}; {hint}")
-    return classes[name]
+T = TypeVar("T")
+
+
+def choose(library: str, kind: str, members: Mapping[str, T], name: str) -> T:
+    """The member of a library by its name; an error with close matches where there is none."""
+    if name not in members:
+        raise RegistryError(f"{library} has no {kind} {name!r}; {suggest(name, members)}")
+    return members[name]
+
+
+def version_of(package: str) -> str:
+    """The version of an installed package, so that results of another one are not taken for it."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, bool]:
     """The names that a function takes by keyword, and whether each must be given."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    found = inspect.signature(function).parameters.values()
-    return {each.name: each.default is each.empty for each in found if each.kind in kinds}
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind in kinds
+    }
 
 
 def check(
@@ -42,21 +55,23 @@ def check(
 ) -> None:
     """Raise unless all that must be given is provided or set, and all that is set is taken."""
     known = {*provided, *settings}
-    missing = [each for each, needed in takes.items() if needed and each not in known]
+    missing = [key for key, needed in takes.items() if needed and key not in known]
     if missing:
         raise RegistryError(
-            f"{name} needs more than a name: register it with the settings {_list(missing)}"
+            f"{name} needs more than a name: register it with the settings {', '.join(missing)}"
         )
-    unknown = [each for each in settings if each not in takes and each != "stage"]
+    unknown = [key for key in settings if key not in takes and key != "stage"]
     if unknown:
-        raise RegistryError(f"{name} takes no setting {_list(unknown)}; it takes {_list(takes)}")
+        raise RegistryError(
+            f"{name} takes no setting {', '.join(unknown)}; it takes {', '.join(takes)}"
+        )
 
 
 def stage_module(model: nn.Module, images: Tensor, stage: str | None) -> nn.Module:
-    """The module behind a stage, by default the last, for libraries that hook modules."""
+    """The module of a stage, by default the last, for libraries that hook modules."""
     node = stage_node(model, images, stage)
     if node.op != "call_module":
-        raise ValueError(f"the stage {node.name!r} is no module that hooks could be put on")
+        raise ValueError(f"the stage {node.name!r} is not a module, so no hook can be put on it")
     return model.get_submodule(str(node.target))
 
 
@@ -66,7 +81,7 @@ def one_by_one(
     targets: Tensor,
     seeds: tuple[int, ...],
 ) -> Tensor:
-    """Maps of images that never meet, each with the global generators seeded for it alone.
+    """Maps of images that are explained one at a time, the global generators seeded for each.
 
     Libraries draw from the global generators; the engine puts these back afterwards.
     """
@@ -78,7 +93,3 @@ def one_by_one(
         one = slice(place, place + 1)
         maps.append(explain(images[one].detach().clone(), targets[one]).detach())
     return torch.cat(maps)
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -1,23 +1,22 @@
-"""Incremental deletion with a new map at every step, as in the IDSDS paper."""
+"""Incremental deletion with a new map at every step, as in the IDSDS paper (Hesse et al. 2024)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols._ablation import Ablation
-from attrcheck.protocols._order import least, most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses
+from attrcheck.protocols.ablation import IDS_STEPS, Ablation
+from attrcheck.protocols.order import least, most, pixel_counts, ranks_of
+from attrcheck.protocols.responses import responses, stacked
 from attrcheck.removal import removal as removals
 
 STEPS = {"smoke": 4, "default": 4}
 IMAGES = {"smoke": 4, "default": 10}
-"""By profile; 32 steps and all images where none is given: a step costs a map of every method."""
+"""By profile; all steps and images where none are given: a step costs a map of every method."""
 
 
 @dataclass(frozen=True)
@@ -30,29 +29,29 @@ class Updated(Ablation):
         return f"updated.{super().observation}"
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
-        """Outcomes [N, steps] at every removed fraction."""
-        assert batch.attribute is not None, "the engine offers the method on trial"
+        """Responses [N, steps] at every removed fraction."""
+        assert batch.attribute is not None, "the engine provides the method that is scored"
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         pick, first = (most, torch.inf) if self.most_relevant_first else (least, -torch.inf)
         gone = torch.zeros_like(maps, dtype=torch.bool)
-        every = []
+        steps = []
         images = batch.images
         known = {0: batch.intact, self.of: shared}
         for k, count in zip(self.at, pixel_counts(maps[0].numel(), self.at, self.of), strict=True):
             if k in known:
-                every.append(known[k])
+                steps.append(known[k])
                 continue
             values = maps if images is batch.images else batch.attribute(images)
             gone = pick(ranks_of(values.masked_fill(gone, first), batch.seeds), count)
             images = remove(~gone)
-            every.append(responses(model, images, batch.labels))
-        return {name: np.stack([each[name] for each in every], axis=1) for name in batch.intact}
+            steps.append(responses(model, images, batch.labels))
+        return stacked(steps)
 
 
 @protocol("ids_updated")
 def ids_updated(profile: str = "full") -> Updated:
-    """As `ids`, but the map is drawn anew on what is left, step by step; higher is better."""
-    steps = STEPS.get(profile, 32)
+    """As `ids`, but with a new map of what is left at every step; higher is better."""
+    steps = STEPS.get(profile, IDS_STEPS)
     return Updated(
         most_relevant_first=False,
         higher_is_better=True,

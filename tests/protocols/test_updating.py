@@ -1,4 +1,4 @@
-"""Incremental deletion with fixed and with updated maps: the published figures, and what goes."""
+"""Incremental deletion with updated maps: the published figures, and what goes at each step."""
 
 from dataclasses import replace
 
@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from attrcheck.methods import method as methods
-from attrcheck.protocols.ids import ids
-from attrcheck.protocols.ids_updated import ids_updated
+from attrcheck.protocols.ablation import ids
+from attrcheck.protocols.updating import ids_updated
 from tests.worlds import batch_of, linear_model, rows_of, single_deletion_vectors
 
-FIXED = ["grad_raw", "grad_abs", "ixg_raw", "ixg_abs", "ig_raw", "ig_abs", "igu_raw"]
 UPDATED = {
     "grad_raw": "gradient",
     "grad_abs": "saliency",
@@ -22,34 +21,22 @@ UPDATED = {
 }
 
 
-@pytest.mark.parametrize("name", FIXED)
-@pytest.mark.parametrize("order", ["asc", "desc"])
-def test_scores_of_fixed_maps_are_the_published_ones(name, order):
-    network, images, targets, maps, published = single_deletion_vectors()
-    protocol = replace(ids(), most_relevant_first=order == "desc")
-    found = protocol.reduce(
-        rows_of(protocol, network, batch_of(images, targets, network), maps[name])
-    )
-    np.testing.assert_allclose(found.per_image, published[f"ids_fixed_{order}_{name}"], atol=1e-6)
-    assert len(found.curve[0]) == 32
-
-
 @pytest.mark.parametrize(("published_as", "name"), UPDATED.items())
 def test_scores_of_updated_maps_are_the_published_ones(published_as, name):
     network, images, targets, maps, published = single_deletion_vectors()
 
     def attribute(changed):
-        found = methods.get(name).attribute(network, changed, targets)
-        return found.sum(1) if found.ndim == 4 else found
+        changed_maps = methods.get(name).attribute(network, changed, targets)
+        return changed_maps.sum(1) if changed_maps.ndim == 4 else changed_maps
 
     protocol = ids_updated()
     batch = batch_of(images, targets, network, attribute=attribute)
-    found = protocol.reduce(rows_of(protocol, network, batch, maps[published_as]))
-    np.testing.assert_allclose(found.per_image, published[f"ids_upd_asc_{published_as}"], atol=1e-6)
+    scores = protocol.reduce(rows_of(protocol, network, batch, maps[published_as])).per_image
+    np.testing.assert_allclose(scores, published[f"ids_upd_asc_{published_as}"], atol=1e-6)
 
 
 def test_updated_maps_by_hand():
-    """Four pixels, one a step: what weighs most of those left is what every new map puts last."""
+    """Four pixels, one per step: each new map puts the heaviest of those left last."""
     weight = torch.tensor([[1.0, 2.0, 4.0, 8.0]])
     model, images = linear_model(weight), torch.ones(1, 1, 1, 4)
     asked = []
@@ -78,7 +65,7 @@ def test_maps_that_do_not_change_give_the_rows_of_a_fixed_map(most_relevant_firs
     settings = {"at": tuple(at), "of": 9, "most_relevant_first": most_relevant_first}
     updated, fixed = replace(ids_updated(), **settings), replace(ids(), **settings)
     batch = batch_of(images, labels, model, attribute=lambda changed: maps)
-    one, other = (rows_of(judge, model, batch, maps) for judge in (updated, fixed))
+    one, other = (rows_of(protocol, model, batch, maps) for protocol in (updated, fixed))
     # Ties among what is left are broken alike, since the seeds are the same.
     for name in one:
         np.testing.assert_array_equal(one[name], other[name])

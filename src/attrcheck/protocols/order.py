@@ -1,4 +1,4 @@
-"""The order in which a map removes pixels, ranked once for all protocols that ask."""
+"""The order in which a map removes pixels, ranked once for all protocols that need it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from attrcheck.store.fingerprints import digest
 from attrcheck.tensors.draws import shuffles
 
 KEPT_BYTES = 2**28
-"""Ranks that are remembered: those of a dataset x model, all methods, if it is not too large."""
-
-_RANKS: OrderedDict[str, Tensor] = OrderedDict()
+"""The size of the ranks that are remembered: enough for all methods on an embedded pair."""
+RANKS: OrderedDict[str, Tensor] = OrderedDict()
+"""By the maps and seeds that they were made from, the least recently used first."""
 
 
 def pixel_counts(pixels: int, at: tuple[int, ...], of: int) -> list[int]:
@@ -30,13 +30,13 @@ def ranks_of(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
     The least relevant n pixels are those of a rank below n, so that removed sets are nested.
     """
     key = digest(maps, seeds, str(maps.device))
-    if key in _RANKS:
-        _RANKS.move_to_end(key)
-        return _RANKS[key]
-    ranks = _RANKS[key] = _rank(maps, seeds)
-    # As many as there is room for if all are of this size: nothing is summed up.
-    while len(_RANKS) > max(1, KEPT_BYTES // ranks.nbytes):
-        _RANKS.popitem(last=False)
+    if key in RANKS:
+        RANKS.move_to_end(key)
+        return RANKS[key]
+    ranks = RANKS[key] = _rank(maps, seeds)
+    # As many as there is room for if all were of this size, which saves adding up.
+    while len(RANKS) > max(1, KEPT_BYTES // ranks.nbytes):
+        RANKS.popitem(last=False)
     return ranks
 
 

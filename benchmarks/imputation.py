@@ -21,8 +21,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import lil_matrix  # type: ignore[import-untyped]
-from scipy.sparse.linalg import spsolve  # type: ignore[import-untyped]
+from scipy.sparse import lil_matrix
+from scipy.sparse.linalg import spsolve
 from tabulate import tabulate
 from torch import Tensor
 from torch.nn import functional as F

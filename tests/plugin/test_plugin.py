@@ -3,32 +3,24 @@
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
-from attrcheck.engine import pairs as loading
-from attrcheck.plugin.options import KINDS
+from tests.conftest import REGISTRIES
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:randomly")
+"""Nothing of pytest's own is left behind, and items run in their order."""
 
 
 @pytest.fixture
 def project(pytester):
-    """A user's project with the tiny conftest; what it registers is forgotten afterwards."""
+    """A user's project with the tiny conftest."""
     pytester.makeconftest(TINY)
     pytester.makepyfile(test_suite=ITEMS)
-    yield pytester
-    forget()
-
-
-def forget():
-    """Leave only the built-ins registered, and nothing loaded."""
-    for registry in KINDS.values():
-        for name in set(registry._entries) - set(registry._declared):
-            del registry._entries[name]
-    loading.load.cache_clear()
-    loading._load_dataset.cache_clear()
+    return pytester
 
 
 def add(project, name, body):
@@ -38,8 +30,10 @@ def add(project, name, body):
 
 
 def run(project, *arguments):
-    """Run the project's suite in this process, on its own dataset and methods."""
-    forget()
+    """Run the project's suite in this process, on its own dataset and methods.
+
+    What its conftest registers is forgotten afterwards.
+    """
     mine = ",mine*" if "mine" in (project.path / "conftest.py").read_text() else ""
     chosen = (
         "--attr-datasets=halves",
@@ -47,7 +41,10 @@ def run(project, *arguments):
         f"--attr-methods=exact,random{mine}",
         "--attr-threads=1",
     )
-    return project.runpytest_inprocess("-p", "no:cacheprovider", *chosen, *arguments)
+    with ExitStack() as stack:
+        for registry in REGISTRIES:
+            stack.enter_context(registry.scratch())
+        return project.runpytest_inprocess(*PLAIN, *chosen, *arguments)
 
 
 def report(project):
@@ -284,7 +281,7 @@ def test_idle_it_neither_imports_torch_nor_prints(pytester):
             assert not {"torch", "numpy", "captum", "safetensors"} & sys.modules.keys()
         """
     )
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+    result = pytester.runpytest_subprocess(*PLAIN, "-p", "no:hypothesispytest")
     result.assert_outcomes(passed=1)
     result.stdout.no_re_match_line("(?i).*attr-|.*leaderboard")
 
@@ -319,6 +316,6 @@ def test_a_project_whose_ids_look_like_ours_is_left_alone(pytester):
                 pytest.skip("not today")
         """
     )
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result = pytester.runpytest_subprocess(*PLAIN)
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.no_fnmatch_line("*attrcheck::*")

@@ -121,15 +121,16 @@ def test_an_unknown_name_is_one_clear_line(capsys):
 def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_path):
     calls = []
 
-    def noted(*pair, **settings):
-        calls.append((pair, settings))
+    def noted(data, model, build, tuning, **settings):
+        assert build is attrcheck.model.get(model).build
+        calls.append((data.name, model, tuning, settings))
 
     monkeypatch.setattr("attrcheck.training.finetuning.finetune_embedded", noted)
     chosen = ["--datasets", "d*", "--models", "v*", "--grid", "2", "--removal", "blur"]
     assert main(["finetune", *chosen, "--seed", "3", "--folder", str(tmp_path)]) == 0
     tuning = Tuning(2, "blur")
     assert calls == [
-        (("digits", name, tuning), {"folder": tmp_path, "seed": 3}) for name in ("vgg", "vit")
+        ("digits", name, tuning, {"folder": tmp_path, "seed": 3}) for name in ("vgg", "vit")
     ]
 
 
@@ -137,7 +138,7 @@ def test_finetune_as_shipped_is_the_default(monkeypatch):
     calls = []
     monkeypatch.setattr(
         "attrcheck.training.finetuning.finetune_embedded",
-        lambda *pair, **settings: calls.append(pair),
+        lambda data, model, build, tuning, **settings: calls.append((data.name, model, tuning)),
     )
     assert main(["finetune"]) == 0
     assert len(calls) == 16

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from attrcheck.contracts import Method
+from attrcheck.contracts import Dataset, Method, Tuning
+from attrcheck.datasets import dataset as datasets
 from attrcheck.engine.settings import PROFILES
 from attrcheck.errors import AttrcheckError
+from attrcheck.models import ModelSpec
+from attrcheck.models import model as models
 from attrcheck.plugin.options import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
@@ -127,25 +130,25 @@ def train_all(chosen: argparse.Namespace) -> None:
     """Train every embedded model selected on every dataset selected that can be learnt from."""
     from attrcheck.training.loop import train
 
-    for dataset, model in _pairs(chosen):
-        train(dataset, model, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+    for data, spec in _pairs(chosen):
+        train(data, spec.name, spec.build, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
 
 
 def finetune_all(chosen: argparse.Namespace) -> None:
     """Fine-tune every embedded model selected on every dataset selected."""
-    from attrcheck.contracts import Tuning
     from attrcheck.training.finetuning import finetune_embedded
 
     tuning, folder = Tuning(chosen.grid, chosen.removal), chosen.folder or WEIGHTS
-    for dataset, model in _pairs(chosen):
-        finetune_embedded(dataset, model, tuning, folder=folder, seed=chosen.seed)
+    for data, spec in _pairs(chosen):
+        finetune_embedded(data, spec.name, spec.build, tuning, folder=folder, seed=chosen.seed)
 
 
-def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Every dataset selected with every embedded model selected."""
-    models = [KINDS["models"].get(name) for name in KINDS["models"].select(chosen.models)]
-    for dataset in KINDS["datasets"].select(chosen.datasets):
-        yield from ((dataset, spec.name) for spec in models if spec.embedded)
+def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
+    """Every dataset selected, loaded, with every embedded model selected."""
+    specs = [models.get(name) for name in models.select(chosen.models)]
+    for name in datasets.select(chosen.datasets):
+        data = datasets.get(name).load()
+        yield from ((data, spec) for spec in specs if spec.embedded)
 
 
 def passes(method: Method) -> str:
@@ -169,13 +172,13 @@ def _embedded() -> dict[str, nn.Module]:
     """Every embedded model, prepared; weights do not matter to what applies."""
     from attrcheck.graph.preparing import prepare
 
-    data = KINDS["datasets"].get("digits").load()
-    specs = [KINDS["models"].get(name) for name in KINDS["models"]]
+    data = datasets.get("digits").load()
+    specs = [models.get(name) for name in models]
     return {spec.name: prepare(spec.build(data)) for spec in specs if spec.embedded}
 
 
 def images(spec: ProtocolSpec) -> str:
-    """How many images it judges in the default profile."""
+    """How many images it scores in the default profile."""
     if not spec.default:
         return "if asked"
     return str(spec.make("default").most_images or PROFILES["default"])

@@ -1,12 +1,13 @@
 """A lab to run checks of cases, protocols and models in."""
 
+from dataclasses import replace
+
 import pytest
 
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Case, Settings
 from attrcheck.engine.checking import run_check, subjects
 from attrcheck.engine.lab import Lab
-from attrcheck.store.entries import Store
 
 
 @pytest.fixture
@@ -26,8 +27,7 @@ def lab_of(tmp_path):
             threads=1,
             memory=None,
         )
-        store = Store(settings.store, settings.run, settings.fresh)
-        return Lab(settings, store, tuple(map(Case.of, cases)))
+        return replace(Lab.of(settings), cases=tuple(map(Case.of, cases)))
 
     return make
 
@@ -37,7 +37,8 @@ def verdict_of():
     """A function that runs a check of the only subject that a lab has for it."""
 
     def run(check, lab):
-        (subject,) = subjects(checks.get(check), list(lab.cases), [], lab.settings.profile)
-        return run_check(check, subject, lab)
+        registered = checks.get(check)
+        (subject,) = subjects(registered, list(lab.cases), [], lab.settings.profile)
+        return run_check(registered, subject, lab)
 
     return run

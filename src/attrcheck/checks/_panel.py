@@ -1,4 +1,4 @@
-"""A protocol on chosen images of an embedded pair, for maps that no method would return."""
+"""A protocol on chosen images of an embedded pair, for maps that no method returns."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Panel:
 
     def observe(self, protocol: Protocol, maps: Tensor) -> Rows:
         """The rows of maps [N, H, W], one for each image chosen."""
-        found = []
+        rows = []
         for part, batch in self._batches:
             shared = protocol.observe_shared(self.pair.predictor, batch)
-            found.append(protocol.observe(self.pair.predictor, batch, maps[part], shared))
-        return joined(found)
+            rows.append(protocol.observe(self.pair.predictor, batch, maps[part], shared))
+        return joined(rows)
 
     @cached_property
     def _batches(self) -> list[tuple[slice, Batch]]:
@@ -48,14 +48,14 @@ class Panel:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """One an image, as the protocols get them."""
+        """One per image, as the protocols get them."""
         return tuple(seed for _, batch in self._batches for seed in batch.seeds)
 
 
 def unit_maps(lab: Lab, dataset: str, model: str, images: int, method: str) -> tuple[Panel, Tensor]:
     """A method's maps in [0, 1], float64, and the images on which they are not constant.
 
-    Made by whatever run asks, or found in its store; other methods of the run do not matter.
+    From the store, or computed now, whatever methods the run has.
     """
     pair = lab.pair(dataset, model, images)
     maps = torch.from_numpy(lab.maps(pair, method)).to(pair.images.device)

@@ -22,24 +22,24 @@ def alike(what: str, **rankings: tuple[Scores, Scores]) -> Verdict:
     if not known:
         return Verdict(None, {}, f"fewer than {LEAST_METHODS} methods have a score in both")
     weak = {name: value for name, value in known.items() if value < WEAK}
-    told = ", ".join(f"{value:.2f} ({name.replace('_', ' ')})" for name, value in weak.items())
-    reason = f"{what}, methods are ranked anew: rank correlation {told}, below {WEAK}"
+    values = ", ".join(f"{value:.2f} ({name.replace('_', ' ')})" for name, value in weak.items())
+    reason = f"{what}, methods are ranked differently: rank correlation {values}, below {WEAK}"
     return Verdict(not weak, known, reason if weak else "")
 
 
 def both_rankings(lab: Lab, case: Case, other: Evaluation) -> tuple[Scores, Scores]:
-    """The case's own scores, on no more images than the other evaluation has, and the other's."""
-    own = lab.evaluation(case)
-    mine = scores(own.protocol, first(own.rows(), other.images))
-    return mine, scores(other.protocol, other.rows())
+    """The scores of the case, on no more images than the other evaluation has, and the other's."""
+    usual = lab.evaluation(case)
+    one = scores(usual.protocol, first(usual.rows(), other.images))
+    return one, scores(other.protocol, other.rows())
 
 
 def scores(protocol: Protocol, rows: Mapping[str, Rows]) -> dict[str, float]:
-    """What the protocol makes of every method's rows, those without a score left out."""
+    """The score of each method's rows, higher being better; undefined ones are left out."""
     settled = protocol.settle(list(rows.values()))
     sign = 1 if protocol.higher_is_better else -1
-    every = {name: sign * settled.reduce(own).score for name, own in rows.items()}
-    return {name: score for name, score in every.items() if np.isfinite(score)}
+    signed = {name: sign * settled.reduce(observed).score for name, observed in rows.items()}
+    return {name: score for name, score in signed.items() if np.isfinite(score)}
 
 
 def agreement(one: Scores, other: Scores) -> float:
@@ -53,7 +53,9 @@ def agreement(one: Scores, other: Scores) -> float:
 def first(rows: Mapping[str, Rows], images: int | slice) -> dict[str, Rows]:
     """The rows of some of the images, for every method."""
     part = slice(images) if isinstance(images, int) else images
-    return {name: {key: row[part] for key, row in own.items()} for name, own in rows.items()}
+    return {
+        name: {key: row[part] for key, row in observed.items()} for name, observed in rows.items()
+    }
 
 
 def has_setting(protocol: Protocol, name: str) -> bool:

@@ -21,8 +21,8 @@ def rank_correlation(one: Maps, other: Maps) -> float:
     """
     a, b = (maps.reshape(len(maps), -1) for maps in (one, other))
     constant = [(maps == maps[:, :1]).all(axis=1) for maps in (a, b)]
-    found = np.where(constant[0] & constant[1], 1.0, np.nan_to_num(spearman(a, b)))
-    return float(found.mean())
+    correlations = np.where(constant[0] & constant[1], 1.0, np.nan_to_num(spearman(a, b)))
+    return float(correlations.mean())
 
 
 def ssim(one: Maps, other: Maps) -> float:

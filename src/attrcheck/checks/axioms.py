@@ -17,7 +17,7 @@ from attrcheck.errors import MethodError
 from attrcheck.methods.integrated import background
 
 Errors = NDArray[np.float64]
-"""One an image, relative to what is right or to the largest value of its map."""
+"""One per image, relative to what is right or to the largest value of its map."""
 
 IMAGES = 8
 

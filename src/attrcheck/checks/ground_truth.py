@@ -27,8 +27,8 @@ ITSELF = Method("the image itself", lambda model, images, targets: images.sum(1)
 def ground_truth(method: Method, pair: Pair) -> Verdict:
     """The map finds the mask of what decides the class better than the best of five dummies.
 
-    By the mean of relevance mass, relevance rank and pointing game, each in [0, 1]. On the model
-    that it is asked about; for another dataset with masks, where its own has none.
+    By the mean of relevance mass, relevance rank and pointing game, each in [0, 1]. Where the
+    dataset has no masks, the same model is asked on another that has some.
     """
     if method.dummy:
         return Verdict(None, {}, "a dummy sets the floor")
@@ -37,9 +37,9 @@ def ground_truth(method: Method, pair: Pair) -> Verdict:
         return Verdict(None, {}, f"no dataset that {pair.model!r} knows has masks")
     if reason := method.not_applicable(known.network):
         return Verdict(None, {}, f"on {known.name}: {reason}")
-    figures = found(method, known)
+    figures = measured(method, known)
     dummies = [*map(methods.get, FLOOR), ITSELF]
-    floor = {dummy.name: mean(found(dummy, known)) for dummy in dummies}
+    floor = {dummy.name: mean(measured(dummy, known)) for dummy in dummies}
     best = max(floor, key=lambda name: floor[name])
     score = mean(figures)
     reason = f"on {known.name} it finds {score:.3f} of the truth, {best} {floor[best]:.3f}"
@@ -58,23 +58,22 @@ def masked(pair: Pair) -> Pair | None:
     return pair
 
 
-def found(method: Method, pair: Pair) -> dict[str, float]:
-    """What every measure makes of the method's maps of the first images; NaN where undefined."""
-    judges = {name: protocols.get(name).make() for name in MEASURES}
-    rows: dict[str, list[Rows]] = {name: [] for name in judges}
+def measured(method: Method, pair: Pair) -> dict[str, float]:
+    """Each measure of the method's maps of the first images; NaN where undefined."""
+    measures = {name: protocols.get(name).make() for name in MEASURES}
+    rows: dict[str, list[Rows]] = {name: [] for name in measures}
     before = Snapshot.of(pair.network)
     for part in pair.slices(IMAGES):
         maps = torch.from_numpy(pair.attribute(method, part, seed=0))
         batch = pair.batch(part, 0, {})
-        for name, judge in judges.items():
-            rows[name].append(
-                judge.observe(pair.predictor, batch, maps.to(batch.images.device), {})
-            )
+        maps = maps.to(batch.images.device)
+        for name, measure in measures.items():
+            rows[name].append(measure.observe(pair.predictor, batch, maps, {}))
     if change := before.change(pair.network):
         raise MethodError(f"method {method.name!r} on {pair.name} {change}")
-    return {name: judge.reduce(joined(rows[name])).score for name, judge in judges.items()}
+    return {name: measure.reduce(joined(rows[name])).score for name, measure in measures.items()}
 
 
 def mean(figures: dict[str, float]) -> float:
-    """Of the measures; one that is not defined for any map has found nothing."""
+    """Of the measures; one that is undefined for all maps counts as zero."""
     return float(np.nan_to_num(list(figures.values())).mean())

@@ -1,4 +1,4 @@
-"""What ensembles do to integrated gradients, and which judges notice (Li et al. 2024)."""
+"""What ensembles do to integrated gradients, and which protocols notice (Li et al. 2024)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENOUGH = 100
 """Images below which single ones decide soundness."""
 AT_ONCE = 10
 """Images whose twenty noisy copies are attributed together."""
-OWN = "integrated_gradients"
+PLAIN = "integrated_gradients"
 ENSEMBLES = {"smoothgrad": mean, "smoothgrad_squared": mean_square, "vargrad": variance}
 BY_ORDER = ("road_morf", "morf")
 BY_VALUE = ("soundness", "completeness")
@@ -45,16 +45,16 @@ def ig_ensembles(lab: Lab) -> Verdict:
     figures: dict[str, Any] = {}
     for by in (*BY_VALUE, *BY_ORDER):
         lab.progress(f"ig_ensembles: {by}")
-        judge = protocols.get(by).make("full")
-        rows = {name: panel.observe(judge, each) for name, each in maps.items()}
-        settled = judge.settle(list(rows.values()))
-        scores = {name: settled.reduce(every).score for name, every in rows.items()}
+        protocol = protocols.get(by).make("full")
+        rows = {name: panel.observe(protocol, of_method) for name, of_method in maps.items()}
+        settled = protocol.settle(list(rows.values()))
+        scores = {name: settled.reduce(observed).score for name, observed in rows.items()}
         figures |= {f"{by}_{name}": score for name, score in scores.items()}
         figures[f"{by}_range"] = max(scores.values()) - min(scores.values())
         if by in BY_VALUE:
-            again = {name: settled.resample(every, counts) for name, every in rows.items()}
+            again = {name: settled.resample(observed, counts) for name, observed in rows.items()}
             for name in ENSEMBLES:
-                lead = np.nanquantile(again[name] - again[OWN], (0.025, 0.975))
+                lead = np.nanquantile(again[name] - again[PLAIN], (0.025, 0.975))
                 figures[f"{by}_lead_{name}"] = lead.tolist()
     if len(pair.images) < ENOUGH:
         return Verdict(None, figures, f"{len(pair.images)} images are too few to say")
@@ -72,13 +72,13 @@ def maps_of(lab: Lab, pair: Pair) -> dict[str, Tensor]:
             lab.progress(f"ig_ensembles: image {start + 1} of {len(images)}")
             seeds = pair.seeds(part, seed, "ig_ensembles")
             given = pair.network, images[part], labels[part]
-            copies = noisy(integrated_gradients, *given, seeds, SOUNDNESS, lambda each: each)
-            found = {name: statistic(copies) for name, statistic in ENSEMBLES.items()}
-            parts.append({OWN: integrated_gradients(*given), **found})
-        return {n: torch.cat([part[n] for part in parts]).cpu().numpy() for n in parts[0]}
+            copies = noisy(integrated_gradients, *given, seeds, SOUNDNESS, lambda maps: maps)
+            ensembles = {name: statistic(copies) for name, statistic in ENSEMBLES.items()}
+            parts.append({PLAIN: integrated_gradients(*given), **ensembles})
+        return {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
 
     arrays = lab.keep("ig_ensembles", pair, compute, code=ig_ensembles)
-    return {name: torch.from_numpy(arrays[name]).to(images) for name in (OWN, *ENSEMBLES)}
+    return {name: torch.from_numpy(arrays[name]).to(images) for name in (PLAIN, *ENSEMBLES)}
 
 
 def verdict(figures: Mapping[str, Any]) -> Verdict:
@@ -87,11 +87,11 @@ def verdict(figures: Mapping[str, Any]) -> Verdict:
     for by, name in product(BY_VALUE, ENSEMBLES):
         low, high = figures[f"{by}_lead_{name}"]
         ahead = by == "soundness" or name == "smoothgrad"
-        told = f"{by} of {name} less that of {OWN} is {low:.3f} to {high:.3f}"
+        lead = f"{by} of {name} less that of {PLAIN} is {low:.3f} to {high:.3f}"
         if not (low > 0 or high < 0):
-            unclear.append(told)
+            unclear.append(lead)
         elif (low > 0) != ahead:
-            wrong.append(told)
+            wrong.append(lead)
     for by in BY_ORDER:
         if figures[f"{by}_range"] > figures["completeness_range"] / 2:
             wrong.append(f"{by} tells them apart by {figures[f'{by}_range']:.3f}")

@@ -17,7 +17,7 @@ DATASET, MODEL = "shapes", "resnet"
 GONE = 0.7
 """The share of the pixels inside the disc."""
 PATCH = 5
-"""Pixels a side of the patch."""
+"""Pixels per side of the patch."""
 TRAINING = {"smoke": 1500, "default": 3000, "full": 10000}
 HELD_OUT = {"smoke": 200, "default": 1000, "full": 1000}
 EPOCHS = {"smoke": 4, "default": 8, "full": 16}

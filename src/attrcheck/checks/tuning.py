@@ -11,11 +11,10 @@ from attrcheck.training.similarity import similarity
 PEERS = ("resnet", "vgg")
 """Of another architecture, as published; where neither is, any other model of the run."""
 
-SURE = "on digits all models are so sure that even another architecture is hardly different"
-KNOWN = {"digits-vgg": SURE, "digits-vit": SURE}
+FACTS = [(what, when) for what in ("accuracy", "worst_cell") for when in ("before", "after")]
 
 
-@check("tuning", over="models", known_failures=KNOWN)
+@check("tuning", over="models")
 def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
     """Fine-tuning moves outputs and Grad-CAM less than another architecture would, and helps.
 
@@ -26,10 +25,10 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
     if how is None or peer is None:
         missing = "protocol of the run fine-tunes it" if how is None else "other model is there"
         return Verdict(None, {}, f"no {missing}")
-    # Of all images, as the facts on record.
+    # On all images, like the facts on record.
     facts = lab.pair(dataset, model, None, how).tuned
-    own, other = (lab.pair(dataset, name, None) for name in (model, peer))
-    between = similarity(own.network, other.network, own.images, own.labels)
+    pair, other = (lab.pair(dataset, name, None) for name in (model, peer))
+    between = similarity(pair.network, other.network, pair.images, pair.labels)
     figures = {f"{what}_{when}": facts[what][when] for what, when in FACTS}
     reasons = []
     for name, moved in facts["similarity"].items():
@@ -44,14 +43,11 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
     return Verdict(not reasons, figures, "; ".join(reasons))
 
 
-FACTS = [(what, when) for what in ("accuracy", "worst_cell") for when in ("before", "after")]
-
-
 def _tuning(lab: Lab, dataset: str, model: str) -> Tuning | None:
     """What the first protocol of the run that fine-tunes this model does to it."""
-    own = (case for case in lab.cases if (case.dataset, case.model) == (dataset, model))
-    every = (protocols.get(case.protocol).make(lab.settings.profile).tuning for case in own)
-    return next(filter(None, every), None)
+    cases = (case for case in lab.cases if (case.dataset, case.model) == (dataset, model))
+    tunings = (protocols.get(case.protocol).make(lab.settings.profile).tuning for case in cases)
+    return next(filter(None, tunings), None)
 
 
 def _peer(lab: Lab, dataset: str, model: str) -> str | None:

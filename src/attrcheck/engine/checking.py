@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import torch
 
+from attrcheck.checks import known
 from attrcheck.contracts import Case, Check, Method, Verdict
 from attrcheck.engine import keys
 from attrcheck.engine.cases import sample
@@ -85,11 +86,9 @@ def run_check(check: Check, subject: Subject, lab: Lab) -> CheckResult:
             verdict = check.run(lab, *subject.arguments)
     if check.over == "cases" and (images := _images(lab, subject)) < LEAST_IMAGES:
         verdict = replace(verdict, passed=None, reason=f"{images} images are too few for a verdict")
-    why = check.known_failures.get(subject.protocol or subject.name)
-    if subject.protocol:
-        why = why or protocols.get(subject.protocol).known_failures.get(check.name)
+    why = _why(check, subject)
     # Where a check is sampled, the known failure may be one of the cases that are left out.
-    known = "" if check.sampled and lab.settings.profile != "full" else why
+    stated = "" if check.sampled and lab.settings.profile != "full" else why
     status, reason = _status(verdict, why, strict=check.over != "cases")
     return CheckResult(
         check=check.name,
@@ -97,7 +96,7 @@ def run_check(check: Check, subject: Subject, lab: Lab) -> CheckResult:
         subject=subject.name,
         on="",
         protocol=subject.protocol,
-        known=known or "",
+        known=stated or "",
         status=status,
         reason=reason,
         figures=plain_figures(verdict.figures),
@@ -147,7 +146,7 @@ def _look(check: Check, method: Method, pair: Pair) -> Verdict:
 
 
 def _told(check: Check, method: Method, pair: Pair, verdict: Verdict) -> CheckResult:
-    why = _known(method).get(check.name)
+    why = _why_method(check, method)
     status, reason = _status(verdict, why, strict=pair.name == DECLARED_ON)
     return CheckResult(
         check=check.name,
@@ -173,11 +172,21 @@ def _status(verdict: Verdict, why: str | None, strict: bool) -> tuple[CheckStatu
     return "known_failure", f"{why} ({verdict.reason})"
 
 
-def _known(method: Method) -> Mapping[str, str]:
-    """The checks that a method is known to fail."""
+def _why(check: Check, subject: Subject) -> str | None:
+    """Why a subject that is not a method is known to fail a check; None if it is not."""
+    name = subject.protocol or subject.name
+    declared = check.known_failures.get(name)
+    if subject.protocol:
+        declared = declared or protocols.get(subject.protocol).known_failures.get(check.name)
+    return declared or known.reason(check.name, name)
+
+
+def _why_method(check: Check, method: Method) -> str | None:
+    """Why a method is known to fail a check; None if it is not."""
     if method.dummy:
-        return dict.fromkeys(("randomisation", "target_sensitivity"), "a dummy ignores the model")
-    return method.known_failures
+        expected = check.name in ("randomisation", "target_sensitivity")
+        return "a dummy ignores the model" if expected else None
+    return method.known_failures.get(check.name) or known.reason(check.name, method.name)
 
 
 def _images(lab: Lab, subject: Subject) -> int:

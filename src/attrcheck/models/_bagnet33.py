@@ -20,7 +20,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from attrcheck.training.state import fill, read_state
+from attrcheck.training.weights import fill, read_state
 
 STAGES = ((64, 3, 2), (128, 4, 2), (256, 6, 2), (512, 3, 1))
 """Width, number of blocks and stride of each stage."""

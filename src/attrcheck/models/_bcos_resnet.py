@@ -21,7 +21,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
-from attrcheck.training.state import fill, read_state
+from attrcheck.training.weights import fill, read_state
 
 BLOCKS = {
     18: (2, 2, 2, 2),

@@ -11,17 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.optim import SGD
+from torch.optim.lr_scheduler import StepLR
 
 from attrcheck.contracts import Dataset, Tuning
-from attrcheck.datasets import DatasetError, dataset
+from attrcheck.datasets import DatasetError
 from attrcheck.graph.preparing import prepare
-from attrcheck.models import model
 from attrcheck.removal import Removal, removal
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.cells import GridError, cell_masks
 from attrcheck.training import WEIGHTS
-from attrcheck.training.loop import accuracy, shifted
+from attrcheck.training.loop import accuracy, learn, shifted
 from attrcheck.training.similarity import similarity
 from attrcheck.training.weights import load_weights, read_about, save_weights
 
@@ -67,7 +67,7 @@ class Deletion:
     def of(cls, data: Dataset, tuning: Tuning, device: torch.device) -> Deletion:
         """Of the images of a dataset, cut into grid x grid equal cells, row by row."""
         if tuning.grid < 2:
-            raise DatasetError(f"dataset {data.name!r}: a single cell is all there is to an image")
+            raise DatasetError(f"dataset {data.name!r}: a grid needs more than one cell")
         try:
             cells = cell_masks(tuning.grid, data.images).to(device)
         except GridError as error:
@@ -119,7 +119,7 @@ def finetune(
         held_out, rest = split(len(images), recipe.held_out)
         validate = _validation(images[held_out], labels[held_out], delete)
         scores, epoch, best = [validate(after)], 0, before.state_dict()
-        for number in _learn(after, images[rest], labels[rest], delete, recipe):
+        for number in _epochs(after, images[rest], labels[rest], delete, recipe):
             scores.append(validate(after))
             report(f"epoch {number} of {recipe.epochs}: validation {scores[-1]:.4f}")
             if scores[-1] == max(scores):
@@ -188,30 +188,31 @@ def _validation(images: Tensor, labels: Tensor, delete: Deletion) -> Callable[[n
     return score
 
 
-def _learn(
+def _epochs(
     network: nn.Module, images: Tensor, labels: Tensor, delete: Deletion, recipe: TuningRecipe
 ) -> Iterator[int]:
     """Train a network in place, stopping after each epoch to yield its number."""
-    optimiser = torch.optim.SGD(
-        network.parameters(), recipe.rate, recipe.momentum, weight_decay=recipe.decay
+    count = len(images)
+    steps = ceil(count / recipe.batch)
+    optimiser = SGD(network.parameters(), recipe.rate, recipe.momentum, weight_decay=recipe.decay)
+    schedule = StepLR(optimiser, recipe.step * steps, 0.1)
+    # Equal parts: a batch norm cannot learn from a last batch of one.
+    batches = (
+        chosen for _ in range(recipe.epochs) for chosen in torch.randperm(count).tensor_split(steps)
     )
-    schedule = torch.optim.lr_scheduler.StepLR(optimiser, recipe.step, 0.1)
-    for epoch in range(1, recipe.epochs + 1):
-        network.train()
-        # Equal parts: a batch norm cannot learn from a last batch of one.
-        for chosen in torch.randperm(len(images)).tensor_split(ceil(len(images) / recipe.batch)):
-            batch = delete.at_random(shifted(images[chosen], recipe.shift))
-            loss = F.cross_entropy(network(batch), labels[chosen])
-            optimiser.zero_grad()
-            torch.autograd.backward(loss)
-            optimiser.step()
-        schedule.step()
-        yield epoch
+
+    def lossy(batch: Tensor) -> Tensor:
+        return delete.at_random(shifted(batch, recipe.shift))
+
+    for step in learn(network, images, labels, batches, optimiser, schedule, lossy):
+        if step % steps == 0:
+            yield step // steps
 
 
 def finetune_embedded(
-    dataset_name: str,
-    model_name: str,
+    data: Dataset,
+    model: str,
+    build: Callable[[Dataset], nn.Module],
     tuning: Tuning,
     recipe: TuningRecipe | None = None,
     folder: Path = WEIGHTS,
@@ -219,25 +220,24 @@ def finetune_embedded(
     report: Callable[[str], None] = print,
 ) -> None:
     """Fine-tune a model from the weights that ship with the package, and save it with its facts."""
-    data = dataset.get(dataset_name).load()
-    network = model.get(model_name).build(data)
-    load_weights(network, dataset_name, model_name)
+    network = build(data)
+    load_weights(network, data.name, model)
     tuned, facts = finetune(network, data, tuning, recipe, seed)
-    base = read_about(dataset_name, model_name)["sha256"]
-    save_weights(tuned, dataset_name, model_name, tuning.key, folder, base=base, **facts)
-    report(f"{dataset_name}-{model_name}: {summary(facts)}")
+    base = read_about(data.name, model)["sha256"]
+    save_weights(tuned, data.name, model, tuning.key, folder, base=base, **facts)
+    report(f"{data.name}-{model}: {summary(facts)}")
 
 
 def summary(facts: dict[str, Any]) -> str:
     """The facts about a fine-tuned model that matter most, in one line."""
-    alike = facts["similarity"]
-    maps = "none" if alike["gradcam"] is None else f"{alike['gradcam']:.4f}"
+    moved = facts["similarity"]
+    maps = "none" if moved["gradcam"] is None else f"{moved['gradcam']:.4f}"
     return "; ".join(
         [
             "accuracy {before:.4f} -> {after:.4f}".format(**facts["accuracy"]),
             "worst cell {before:.4f} -> {after:.4f}".format(**facts["worst_cell"]),
-            f"label probability moved by {alike['label_probability']:.4f}",
-            f"total variation {alike['total_variation']:.4f}",
+            f"label probability moved by {moved['label_probability']:.4f}",
+            f"total variation {moved['total_variation']:.4f}",
             f"Grad-CAM {maps}",
         ]
     )

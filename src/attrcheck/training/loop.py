@@ -1,21 +1,25 @@
-"""Training of the embedded models, with checkpoints along the way."""
+"""The training loop, and the training of embedded models with checkpoints along the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
 from math import ceil
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 
-from attrcheck.datasets import DatasetError, dataset
-from attrcheck.models import model
+from attrcheck.contracts import Dataset
+from attrcheck.datasets import DatasetError
 from attrcheck.training import WEIGHTS
 from attrcheck.training.weights import CHECKPOINTS, save_weights
+
+Augment = Callable[[Tensor], Tensor]
+"""Images [N, C, H, W] in, the images to learn from in their place out."""
 
 
 @dataclass(frozen=True)
@@ -43,59 +47,114 @@ RECIPES = {"digits": Recipe(epochs=24, batch=32)}
 RATES = {"vit": 1.5e-3}
 
 
-def recipe_for(dataset_name: str, model_name: str) -> Recipe:
-    """How a family is trained on a dataset."""
-    recipe = RECIPES.get(dataset_name, Recipe())
-    return replace(recipe, rate=RATES.get(model_name, recipe.rate))
+def recipe_for(dataset: str, model: str) -> Recipe:
+    """How a family is trained on a dataset, by their names."""
+    recipe = RECIPES.get(dataset, Recipe())
+    return replace(recipe, rate=RATES.get(model, recipe.rate))
 
 
 def train(
-    dataset_name: str,
-    model_name: str,
+    data: Dataset,
+    model: str,
+    build: Callable[[Dataset], nn.Module],
     recipe: Recipe | None = None,
     folder: Path = WEIGHTS,
     seed: int = 0,
     report: Callable[[str], None] = print,
 ) -> None:
-    """Train a model on a dataset's training split and save its four checkpoints.
+    """Build the model of this name, train it on the training split and save its checkpoints.
 
     The same seed and number of threads give the same weights on the same machine.
     """
-    recipe = recipe or recipe_for(dataset_name, model_name)
-    data = dataset.get(dataset_name).load()
+    recipe = recipe or recipe_for(data.name, model)
     if data.training is None:
-        raise DatasetError(f"dataset {dataset_name!r} has no training split to learn from")
+        raise DatasetError(f"dataset {data.name!r} has no training split to learn from")
     images, labels = data.training()
     images = data.normalise(images)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = model.get(model_name).build(data)
-        for percent in _learn(network, images, labels, recipe):
-            score = accuracy(network, data.normalise(data.images), data.labels)
-            save_weights(
-                network,
-                dataset_name,
-                model_name,
-                percent,
-                folder,
-                accuracy=round(score, 6),
-                epoch=recipe.epochs * percent / 100,
-                seed=seed,
-                recipe=asdict(recipe),
-            )
-            report(f"{dataset_name}-{model_name} at {percent}%: accuracy {score:.4f}")
+        network = build(data)
+        steps = recipe.epochs * ceil(len(images) / recipe.batch)
+        marks = {percent: ceil(steps * percent / 100) for percent in CHECKPOINTS}
+        for step in follow(recipe, network, images, labels):
+            for percent in (percent for percent, mark in marks.items() if mark == step):
+                score = accuracy(network, data.normalise(data.images), data.labels)
+                save_weights(
+                    network,
+                    data.name,
+                    model,
+                    percent,
+                    folder,
+                    accuracy=round(score, 6),
+                    epoch=recipe.epochs * percent / 100,
+                    seed=seed,
+                    recipe=asdict(recipe),
+                )
+                report(f"{data.name}-{model} at {percent}%: accuracy {score:.4f}")
 
 
 def trained(
-    build: Callable[[], nn.Module], images: Tensor, labels: Tensor, recipe: Recipe, seed: int
+    build: Callable[[], nn.Module],
+    images: Tensor,
+    labels: Tensor,
+    recipe: Recipe,
+    seed: int,
+    augment: Augment = lambda images: images,
 ) -> nn.Module:
     """A network, built and trained on normalised images, in eval mode; the seed decides all."""
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(seed)
         network = build()
-        for _ in _learn(network, images, labels, recipe):
+        for _ in follow(recipe, network, images, labels, augment):
             pass
     return network.eval().requires_grad_(False)
+
+
+def follow(
+    recipe: Recipe,
+    network: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    augment: Augment = lambda images: images,
+) -> Iterator[int]:
+    """Train a network in place by a recipe; what is augmented was shifted before."""
+    steps = recipe.epochs * ceil(len(images) / recipe.batch)
+    optimiser = AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
+    schedule = OneCycleLR(optimiser, recipe.rate, total_steps=steps, pct_start=recipe.warmup)
+    batches = (
+        chosen
+        for _ in range(recipe.epochs)
+        for chosen in torch.split(torch.randperm(len(images)), recipe.batch)
+    )
+
+    def changed(batch: Tensor) -> Tensor:
+        return augment(shifted(batch, recipe.shift))
+
+    return learn(network, images, labels, batches, optimiser, schedule, changed)
+
+
+def learn(
+    network: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    batches: Iterable[Tensor],
+    optimiser: Optimizer,
+    schedule: LRScheduler,
+    augment: Augment,
+) -> Iterator[int]:
+    """The loop: one step for each batch of indices, stopping after each to yield its number.
+
+    Whoever asks for steps may look at the network in eval mode in between. Batches are drawn when
+    they are needed, from the same generator as augmentations.
+    """
+    for step, chosen in enumerate(batches, 1):
+        network.train()
+        loss = F.cross_entropy(network(augment(images[chosen])), labels[chosen])
+        optimiser.zero_grad()
+        torch.autograd.backward(loss)
+        optimiser.step()
+        schedule.step()
+        yield step
 
 
 def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
@@ -105,35 +164,6 @@ def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
         batches = torch.split(images, 250)
         right = torch.cat([network(batch).argmax(1) for batch in batches]) == labels
     return right.sum().item() / len(right)
-
-
-def _learn(network: nn.Module, images: Tensor, labels: Tensor, recipe: Recipe) -> Iterator[int]:
-    """Train a network in place, stopping at each checkpoint to yield its percentage."""
-    steps = recipe.epochs * ceil(len(images) / recipe.batch)
-    marks = {percent: ceil(steps * percent / 100) for percent in CHECKPOINTS}
-    optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, recipe.rate, total_steps=steps, pct_start=recipe.warmup
-    )
-    batches = _batches(len(images), recipe.batch)
-    done = 0
-    for percent, mark in marks.items():
-        network.train()
-        for chosen in islice(batches, mark - done):
-            batch = shifted(images[chosen], recipe.shift)
-            loss = F.cross_entropy(network(batch), labels[chosen])
-            optimiser.zero_grad()
-            torch.autograd.backward(loss)
-            optimiser.step()
-            schedule.step()
-        done = mark
-        yield percent
-
-
-def _batches(count: int, size: int) -> Iterator[Tensor]:
-    """Indices of one batch after another, epoch after epoch, each in a new order."""
-    while True:
-        yield from torch.split(torch.randperm(count), size)
 
 
 def shifted(images: Tensor, most: int) -> Tensor:

@@ -1,22 +1,27 @@
-"""The weights that ship with the package: where they live, how they are written and read."""
+"""Weights on disk: those that ship with the package, and those of public networks in any file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
-from torch import nn
+from safetensors.torch import load, load_file, save
+from torch import Tensor, nn
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.store.files import write_whole
 from attrcheck.training import WEIGHTS
 
 CHECKPOINTS = (25, 50, 75, 100)
+"""Percentages of training after which weights are kept."""
+WRAPPERS = ("state_dict", "model", "net")
+"""Under which public files keep their state dict, if it does not lie at the top."""
+UNUSED = "num_batches_tracked"
+"""Counters of batch norms, which do nothing in eval mode."""
 
 
 class WeightsError(AttrcheckError):
@@ -26,7 +31,7 @@ class WeightsError(AttrcheckError):
 def weights_path(
     dataset: str, model: str, checkpoint: int | str = 100, folder: Path = WEIGHTS
 ) -> Path:
-    """The file of one checkpoint, named by what lies behind it: of training, the percentage."""
+    """The file of one checkpoint: a percentage of training, or the key of a fine-tuning."""
     return folder / f"{dataset}-{model}" / f"{checkpoint}.safetensors"
 
 
@@ -51,8 +56,8 @@ def save_weights(
         "torch": torch.__version__,
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    _replace(path, content)
-    _replace(path.with_suffix(".json"), (json.dumps(about, indent=2) + "\n").encode())
+    write_whole(path, content)
+    write_whole(path.with_suffix(".json"), (json.dumps(about, indent=2) + "\n").encode())
 
 
 def load_weights(
@@ -92,6 +97,32 @@ def read_about(
     return about
 
 
+def read_state(path: Path) -> dict[str, Tensor]:
+    """The state dict in a .safetensors file, or in one of torch.save, read without running code."""
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise WeightsError(f"cannot read weights from {path}: {error}") from error
+    for wrapper in WRAPPERS:
+        state = state.get(wrapper, state)
+    return {key.removeprefix("module."): value for key, value in state.items()}
+
+
+def fill(network: nn.Module, state: dict[str, Tensor], path: Path) -> nn.Module:
+    """The network with this state, in eval mode; every weight must fit and none be left over."""
+    known = network.state_dict()
+    # Older files lack the counters.
+    counters = {key: value for key, value in known.items() if key.endswith(UNUSED)}
+    wanted = {key: value for key, value in state.items() if key in known or UNUSED not in key}
+    try:
+        network.load_state_dict({**counters, **wanted})
+    except RuntimeError as error:
+        raise WeightsError(f"{path} does not fit the network: {error}") from error
+    return network.eval()
+
+
 def _advice(dataset: str, model: str, checkpoint: int | str) -> str:
     command = "train"
     if isinstance(checkpoint, str):
@@ -106,10 +137,3 @@ def _read(path: Path, advice: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise WeightsError(f"cannot read {path} ({error.strerror}); {advice}") from error
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write under a temporary name and rename, so that no reader sees half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.replace(path)

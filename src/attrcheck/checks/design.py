@@ -1,28 +1,30 @@
-"""Small networks that differ in one choice of design, and how well methods explain them."""
+"""Designs of networks that are published to be easier to explain (Hesse et al. 2024).
+
+Small networks that differ in one choice are trained, and methods are scored on both.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import ceil
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
+from attrcheck.checks import check
 from attrcheck.contracts import Lab, Pair, Tuning, Verdict
 from attrcheck.datasets import dataset as datasets
 from attrcheck.methods import method as methods
 from attrcheck.protocols.responses import responses
 from attrcheck.protocols.single_deletion import SingleDeletion
 from attrcheck.training.finetuning import Deletion
-from attrcheck.training.loop import accuracy, shifted
+from attrcheck.training.loop import Recipe, accuracy, trained
 
 DATASET = "digits"
 METHODS = ("input_x_gradient", "integrated_gradients", "gradcam")
 IMAGES, SEEDS = 100, 5
-EPOCHS, BATCH, RATE, SHIFT = 20, 32, 4e-3, 2
+RECIPE = Recipe(epochs=20, batch=32, rate=4e-3, decay=0.05, warmup=0.3, shift=2)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,32 @@ class Explained:
     scores: dict[str, float]
 
 
-_KNOWN: dict[tuple[Design, int], Explained] = {}
+_explained: dict[tuple[Design, int], Explained] = {}
+"""By design and seed: the four checks share networks."""
+
+
+@check("design_batch_norm", over="suite", default=False)
+def design_batch_norm(lab: Lab) -> Verdict:
+    """Methods score higher on a network without batch norm than on one with it."""
+    return prefers(Design(norm=False), Design(), lab)
+
+
+@check("design_bias", over="suite", default=False)
+def design_bias(lab: Lab) -> Verdict:
+    """Methods score higher on a network without biases; neither has a batch norm."""
+    return prefers(Design(norm=False, bias=False), Design(norm=False), lab)
+
+
+@check("design_depth", over="suite", default=False)
+def design_depth(lab: Lab) -> Verdict:
+    """Methods score higher on a network of 4 convolutions than on one of 8."""
+    return prefers(Design(), Design(depth=8), lab)
+
+
+@check("design_width", over="suite", default=False)
+def design_width(lab: Lab) -> Verdict:
+    """Methods score higher on a network of 16 channels than on one of 32."""
+    return prefers(Design(), Design(width=32), lab)
 
 
 def prefers(better: Design, worse: Design, lab: Lab) -> Verdict:
@@ -68,65 +95,52 @@ def prefers(better: Design, worse: Design, lab: Lab) -> Verdict:
     figures: dict[str, float] = {}
     means = []
     for role, design in {"better": better, "worse": worse}.items():
-        every = []
+        networks = []
         for seed in range(SEEDS):
             lab.progress(f"{design}, network {seed + 1} of {SEEDS}")
-            if (design, seed) not in _KNOWN:
-                _KNOWN[design, seed] = explained(lab, design, seed)
-            every.append(_KNOWN[design, seed])
-        scores = np.array([[each.scores[name] for name in METHODS] for each in every])
+            if (design, seed) not in _explained:
+                _explained[design, seed] = explained(lab, design, seed)
+            networks.append(_explained[design, seed])
+        scores = np.array([[network.scores[name] for name in METHODS] for network in networks])
         means.append(scores.mean(1))
         figures |= {
             f"{name}_on_{role}": float(score)
             for name, score in zip(METHODS, scores.mean(0), strict=True)
         }
-        figures[f"accuracy_of_{role}"] = float(np.mean([each.accuracy for each in every]))
+        figures[f"accuracy_of_{role}"] = float(np.mean([network.accuracy for network in networks]))
     gains = means[0] - means[1]
     gain, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(SEEDS))
     figures |= {"gain": gain, "standard_error": error}
-    told = f"the gain is {gain:+.3f} with a standard error of {error:.3f}"
+    reason = f"the gain is {gain:+.3f} with a standard error of {error:.3f}"
     if abs(gain) <= 2 * error:
-        return Verdict(None, figures, f"too close to call: {told}")
-    return Verdict(gain > 0, figures, "" if gain > 0 else told)
+        return Verdict(None, figures, f"too close to call: {reason}")
+    return Verdict(gain > 0, figures, "" if gain > 0 else reason)
 
 
 def explained(lab: Lab, design: Design, seed: int) -> Explained:
-    """Train a network for which a deleted cell is in its domain, and judge methods on it."""
-    pair = trained(lab, design, seed)
-    judge, batch = SingleDeletion(), pair.batch(slice(None), 0, {})
+    """Train a network for which a deleted cell is in its domain, and score methods on it."""
+    pair = pair_of(lab, design, seed)
+    protocol, batch = SingleDeletion(), pair.batch(slice(None), 0, {})
     batch = replace(batch, intact=responses(pair.predictor, pair.images, pair.labels))
-    drops = judge.shared.observe(pair.predictor, batch)
+    drops = protocol.shared.observe(pair.predictor, batch)
     scores = {}
     for name in METHODS:
         maps = pair.attribute(methods.get(name), slice(0, IMAGES), seed=0)
-        rows = judge.observe(pair.predictor, batch, torch.from_numpy(maps), drops)
-        scores[name] = judge.reduce(rows).score
+        rows = protocol.observe(pair.predictor, batch, torch.from_numpy(maps), drops)
+        scores[name] = protocol.reduce(rows).score
     return Explained(accuracy(pair.network, pair.images, pair.labels), scores)
 
 
-def trained(lab: Lab, design: Design, seed: int) -> Pair:
+def pair_of(lab: Lab, design: Design, seed: int) -> Pair:
     """A network of this design, after training on images of which half lack a cell."""
     data = datasets.get(DATASET).load()
     assert data.training is not None
     images, labels = data.training()
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        torch.manual_seed(seed)
-        network = design.build(data.channels, data.classes)
-        delete = Deletion.of(data, Tuning(), images.device)
-        _learn(network, data.normalise(images), labels, delete)
-    return lab.pair_of(network.eval(), data.head(IMAGES))
+    delete = Deletion.of(data, Tuning(), images.device)
 
+    def build() -> nn.Module:
+        return design.build(data.channels, data.classes)
 
-def _learn(network: nn.Module, images: Tensor, labels: Tensor, delete: Deletion) -> None:
-    steps = EPOCHS * ceil(len(images) / BATCH)
-    optimiser = torch.optim.AdamW(network.parameters(), RATE, weight_decay=0.05)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
-    network.train()
-    for _ in range(EPOCHS):
-        for chosen in torch.split(torch.randperm(len(images)), BATCH):
-            batch = delete.at_random(shifted(images[chosen], SHIFT))
-            loss = F.cross_entropy(network(batch), labels[chosen])
-            optimiser.zero_grad()
-            torch.autograd.backward(loss)
-            optimiser.step()
-            schedule.step()
+    normalised = data.normalise(images)
+    network = trained(build, normalised, labels, RECIPE, seed, delete.at_random)
+    return lab.pair_of(network, data.head(IMAGES))

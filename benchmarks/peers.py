@@ -1,4 +1,4 @@
-"""Quantus on the same model, images, maps and steps as our protocols; needs attrcheck[quantus].
+"""Quantus and our protocols on the same model, images, maps and steps; needs attrcheck[quantus].
 
     python benchmarks/peers.py
 
@@ -28,7 +28,7 @@ TWINS: dict[str, tuple[str, dict[str, Any]]] = {
     "RegionPerturbation": ("morf", {"patch_size": 28, "regions_evaluation": STEPS}),
     "ROAD": ("road_morf", {"percentages": [10, 20, 30, 40, 50, 70, 90]}),
 }
-"""Metrics of Quantus, what stands beside each here, and the settings that make them alike."""
+"""Metrics of Quantus, the counterpart of each here, and the settings that make them alike."""
 
 
 def quantus_ratio(

@@ -4,7 +4,7 @@
     python benchmarks/protocols.py "resnet*"         # some
 
 Evaluation is what the engine does for one batch and one method, down to the score: what methods
-share is included, attribution is not. The floor is as many forward passes of the model as it came,
+share is included, attribution is not. The floor is as many forward passes of the model as it took,
 eager, in inference mode, on batches of the same size. Both run in turns in one process, so that the
 load of the machine falls on both, and the ratio is the median over the turns. Maps are noise.
 """
@@ -35,18 +35,18 @@ from attrcheck.tensors.draws import normal_draws, shuffles, uniform_draws
 GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
     ("road_morf", "road_lerf", "soundness", "completeness"), 2.0
 )
-"""At most, for small models; for resnet18 the first four shall not exceed one."""
+"""Upper limits for small models; for resnet18 the first four should not exceed one."""
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt."""
 SECONDS = 3.0
-"""Of a cell of the table: no new turn after so many, but at least five turns."""
+"""Per cell of the table: no new turn starts after them, but there are at least five turns."""
 
 
 def keep_memory() -> None:
     """Let glibc keep what is freed, as it ends up doing in a long run.
 
-    Else a process that is made to give large tensors back, and fault them in again, by the luck of
-    its heap is slower by a third.
+    Otherwise a process may have to give large tensors back and fault them in again, depending on
+    the luck of its heap, and is slower by a third.
     """
     with contextlib.suppress(AttributeError, OSError):
         for option in (TRIM_THRESHOLD, MMAP_THRESHOLD):
@@ -79,7 +79,7 @@ def seconds(run: Callable[[], None]) -> float:
 
 
 def ratio(one: Callable[[], None], other: Callable[[], None]) -> float:
-    """Seconds of one over those of the other: the median over turns, after one that is not."""
+    """Seconds of one over those of the other: the median over turns, after a warm-up."""
     one()
     other()
     turns: list[float] = []
@@ -118,11 +118,11 @@ def row(name: str, network: nn.Module, images: Tensor, labels: Tensor) -> list[s
         before = predictor.passes
         evaluate(protocol, predictor, images, labels, maps)
         passes = (predictor.passes - before) // len(images)
-        found = ratio(
+        measured = ratio(
             lambda p=protocol: evaluate(p, predictor, images, labels, maps),  # type: ignore[misc]
             lambda n=passes: bare(network, images, n),  # type: ignore[misc]
         )
-        cells.append(f"{found:.2f}")
+        cells.append(f"{measured:.2f}")
     return cells
 
 

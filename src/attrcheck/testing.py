@@ -1,4 +1,4 @@
-"""Checks of methods and laws of protocols, for their own unit tests; in scikit-learn's manner.
+"""Checks of methods and laws of protocols, for their own unit tests, as scikit-learn does it.
 
 from attrcheck.testing import check_method, check_protocol
 from attrcheck.testing import parametrize_with_checks, parametrize_with_laws
@@ -17,18 +17,20 @@ def test_my_protocol():
 def test_each_law(protocol_law):
     protocol_law()
 
-Laws are tried on scenes that hypothesis invents, which must be installed; in a test of your own,
-`@given(scenes())` does the same. Images there are 3x8x8 in float64, in which sums in another order
-are as good as equal: a protocol with tensors of its own takes over the type of `batch.images`.
+Laws are tried on scenes that hypothesis invents; in a test of your own, `@given(scenes())` does the
+same. Images there are 3x8x8 in float64, so that the order of a sum hardly matters: a protocol that
+makes tensors gives them the type of `batch.images`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Method, Protocol
@@ -39,11 +41,8 @@ from attrcheck.laws.scenes import KINDS, Scene
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import RegistryError, select
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-
 EXAMPLES = 20
-"""Scenes a law."""
+"""Scenes per law."""
 LOADER = Loader("cpu")
 
 
@@ -54,9 +53,9 @@ def check_method(
     model: str = "resnet",
     images: int = 8,
 ) -> None:
-    """Put a method, registered or not, to the checks that globs select: AssertionError if it fails.
+    """Run the checks that globs select on a method, registered or not: AssertionError if one fails.
 
-    A check that cannot apply is passed over, and so is a failure that the method declares.
+    A check that does not apply is skipped, and so is a failure that the method declares.
     """
     subject = method if isinstance(method, Method) else Method(_name(method), method)
     pair = LOADER.pair(dataset, model, images)
@@ -68,7 +67,7 @@ def check_method(
 def parametrize_with_checks(
     *methods: Method | Callable[..., Any], **settings: Any
 ) -> pytest.MarkDecorator:
-    """A test that takes `method_check` becomes one item a method and check."""
+    """A test that takes `method_check` becomes one item per method and check."""
     return pytest.mark.parametrize(
         "method_check",
         [
@@ -84,7 +83,7 @@ def parametrize_with_checks(
 def check_protocol(
     protocol: Protocol | ProtocolSpec, only: str = "", examples: int = EXAMPLES
 ) -> None:
-    """Put a protocol to the laws that globs select: AssertionError, with the scene, if it fails.
+    """Try the laws that globs select on a protocol: AssertionError, with the scene, if one fails.
 
     `only` takes names of laws without `law_`: "!resampling*" leaves one out.
     """
@@ -100,7 +99,7 @@ def check_protocol(
 def parametrize_with_laws(
     *protocols: Protocol | ProtocolSpec, **settings: Any
 ) -> pytest.MarkDecorator:
-    """A test that takes `protocol_law` becomes one item a protocol and law."""
+    """A test that takes `protocol_law` becomes one item per protocol and law."""
     return pytest.mark.parametrize(
         "protocol_law",
         [
@@ -113,10 +112,8 @@ def parametrize_with_laws(
     )
 
 
-def scenes() -> SearchStrategy[Scene]:
+def scenes() -> st.SearchStrategy[Scene]:
     """Hypothesis' strategy for the small worlds that laws are tried in."""
-    from hypothesis import strategies as st
-
     return st.builds(
         Scene,
         seed=st.integers(0, 2**16),
@@ -127,7 +124,6 @@ def scenes() -> SearchStrategy[Scene]:
 
 def _try(law: laws.Law, protocol: Protocol, examples: int) -> None:
     """One law on many scenes; hypothesis looks for the simplest that breaks it."""
-    from hypothesis import given, settings
 
     @settings(deadline=None, max_examples=examples, report_multiple_bugs=False)
     @given(scene=scenes())

@@ -30,8 +30,8 @@ PROVIDED = (
 )
 QUIET = {"disable_warnings": True, "display_progressbar": False}
 
-ACROSS = "compares images with each other, and cannot score one alone"
-OTHER_MODEL = "explains a changed model, and a protocol can only have changed images explained"
+ACROSS = "compares images with each other, so it cannot score one alone"
+OTHER_MODEL = "explains a changed model, but a protocol can ask for maps of changed images only"
 RANDOM_MODEL = f"{OTHER_MODEL}; the check `randomisation` does this"
 REFUSED = {
     "Consistency": ACROSS,
@@ -109,8 +109,8 @@ class Quantus(Metric):
         """The method that is scored in the form of an explain_func, [K, 1, H, W]."""
         if model is not known or not np.all(np.asarray(targets) == int(trial.label)):
             raise AttrcheckError(
-                f"{self.name} explains another model or class; a protocol can only have changed "
-                "images explained"
+                f"{self.name} explains another model or class, but a protocol can ask for maps "
+                "of changed images only"
             )
         images = torch.as_tensor(np.asarray(inputs)).to(trial.image)
         return _array(trial.explain(images)[:, None])

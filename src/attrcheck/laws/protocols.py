@@ -1,6 +1,6 @@
-"""What holds for every protocol: each law a plain function of a protocol and a scene to try it in.
+"""What holds for every protocol: each law is a function of a protocol and a scene to try it in.
 
-Nothing here needs hypothesis; `attrcheck.testing` lets it invent the scenes.
+A law raises AssertionError. `attrcheck.testing` lets hypothesis invent the scenes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from attrcheck.graph.guard import Snapshot
 from attrcheck.laws.scenes import Scene
 
 CLOSE = 1e-6
-"""Rows in float64 that differ by more are not the same."""
+"""Rows in float64 that differ by more than this are not the same."""
 RESAMPLES = 8
 TELLING = 16
-"""Images enough that chance does not decide."""
+"""Enough images that chance does not decide."""
 
 Law: TypeAlias = Callable[[Protocol, Scene], None]
 
@@ -37,23 +37,24 @@ def laws_of(protocol: Protocol) -> Iterator[Law]:
     yield law_the_score_is_as_declared
     yield law_resampling_is_repeating_images
     yield law_settling_is_fair
-    yield law_the_truth_is_judged_no_worse_than_its_opposite
+    yield law_the_truth_scores_no_worse_than_its_opposite
     if protocol.sees == "order":
         yield law_only_the_order_of_a_map_counts
 
 
 def law_settings_are_its_name(protocol: Protocol, scene: Scene) -> None:
-    """A record is told from others by the repr of the judge, which must not change by itself."""
+    """Records are told apart by the protocol's fields, which must say the same in every run."""
     fields = getattr(protocol, "__dataclass_params__", None)
     frozen = fields is not None and fields.frozen
-    assert frozen, f"{type(protocol).__name__} is no frozen dataclass: its fields are its settings"
-    assert " at 0x" not in repr(protocol), f"{protocol!r} has an address in it, new in every run"
+    name = type(protocol).__name__
+    assert frozen, f"{name} must be a frozen dataclass, whose fields are its settings"
+    assert " at 0x" not in repr(protocol), f"{protocol!r} shows an address, new in every run"
 
 
 def law_rows_are_those_of_the_images(protocol: Protocol, scene: Scene) -> None:
     """The first axis of every row is the image."""
     for name, row in scene.observe(protocol).items():
-        assert isinstance(row, np.ndarray), f"row {name!r} is no numpy array"
+        assert isinstance(row, np.ndarray), f"row {name!r} is not a numpy array"
         shape = list(row.shape)
         assert shape[:1] == [scene.count], f"row {name!r} of {scene.count} images has shape {shape}"
     for name, row in protocol.observe_shared(scene.model, scene.batch()).items():
@@ -68,20 +69,20 @@ def law_rows_depend_on_no_other_image(protocol: Protocol, scene: Scene) -> None:
     for start in range(0, scene.count, size):
         part = order[start : start + size]
         rows = {name: row[part] for name, row in whole.items()}
-        _same(rows, scene.observe(protocol, part), "in other company")
+        _same(rows, scene.observe(protocol, part), "in another batch")
 
 
 def law_observing_again_gives_the_same_rows(protocol: Protocol, scene: Scene) -> None:
     """Random numbers come from the seeds of the images, and from nowhere else."""
-    found: list[Rows] = []
+    rows: list[Rows] = []
     states = torch.get_rng_state(), np.random.get_state()
     for seed in (1, 2):
         torch.manual_seed(seed)
         np.random.seed(seed)
-        found.append(scene.observe(protocol))
+        rows.append(scene.observe(protocol))
     torch.set_rng_state(states[0])
     np.random.set_state(states[1])
-    _same(found[0], found[1], "the second time")
+    _same(rows[0], rows[1], "the second time")
 
 
 def law_observing_changes_nothing(protocol: Protocol, scene: Scene) -> None:
@@ -92,40 +93,50 @@ def law_observing_changes_nothing(protocol: Protocol, scene: Scene) -> None:
     before = {name: tensor.clone() for name, tensor in tensors.items()}
     known = {**batch.intact, **{f"shared {name}": row for name, row in shared.items()}}
     rows = {name: row.copy() for name, row in known.items()}
-    judge = scene.observer(protocol)
-    model = Snapshot.of(judge)
-    protocol.observe(judge, batch, maps, shared)
-    assert model.change(judge) is None, f"observe {model.change(judge)}"
+    observer = scene.observer(protocol)
+    snapshot = Snapshot.of(observer)
+    protocol.observe(observer, batch, maps, shared)
+    assert snapshot.change(observer) is None, f"observe {snapshot.change(observer)}"
     for name, tensor in tensors.items():
-        assert torch.equal(tensor, before[name]), f"observe changed the {name} it was given"
+        assert torch.equal(tensor, before[name]), f"observe changed the {name} that it was given"
     _same(rows, known, "after observe")
 
 
 def law_the_score_is_as_declared(protocol: Protocol, scene: Scene) -> None:
     """A number within the bounds, or NaN; the mean over images where they have scores."""
     assert isinstance(protocol.higher_is_better, bool), "higher_is_better must be True or False"
-    found = protocol.reduce(scene.observe(protocol))
+    reduced = protocol.reduce(scene.observe(protocol))
     low, high = protocol.bounds
-    assert isinstance(found.score, float), f"the score is a {type(found.score).__name__}, no float"
-    defined = not np.isnan(found.score)
-    assert not defined or low <= found.score <= high, f"{found.score} is not in {protocol.bounds}"
-    assert 0 <= found.undefined <= scene.count, f"{found.undefined} images are undefined"
-    if found.curve is not None:
-        x, y = found.curve
+    assert isinstance(reduced.score, float), (
+        f"the score is a {type(reduced.score).__name__}, not a float"
+    )
+    defined = not np.isnan(reduced.score)
+    assert not defined or low <= reduced.score <= high, (
+        f"{reduced.score} is not in {protocol.bounds}"
+    )
+    assert 0 <= reduced.undefined <= scene.count, f"{reduced.undefined} images are undefined"
+    if reduced.curve is not None:
+        x, y = reduced.curve
         plain = all(isinstance(value, float | int) for value in (*x, *y))
         assert plain, "a curve is two lists of plain numbers, which JSON can hold"
         assert len(x) == len(y), f"a curve with {len(x)} places and {len(y)} values"
-    if found.per_image is not None:
-        scores = found.per_image[np.isfinite(found.per_image)]
+    if reduced.per_image is not None:
+        scores = reduced.per_image[np.isfinite(reduced.per_image)]
         missing = scene.count - len(scores)
-        assert len(found.per_image) == scene.count, "per_image has a score, or NaN, for each image"
-        assert found.undefined >= missing, f"{missing} images have no score, {found.undefined} said"
+        assert len(reduced.per_image) == scene.count, (
+            "per_image has a score, or NaN, for each image"
+        )
+        assert reduced.undefined >= missing, (
+            f"{missing} images have no score, undefined says {reduced.undefined}"
+        )
         mean = scores.mean() if len(scores) else np.nan
-        assert _close(mean, found.score), f"the mean over images is {mean}, the score {found.score}"
+        assert _close(mean, reduced.score), (
+            f"the mean over images is {mean}, the score {reduced.score}"
+        )
 
 
 def law_resampling_is_repeating_images(protocol: Protocol, scene: Scene) -> None:
-    """Intervals are made of the scores of images drawn with replacement."""
+    """Intervals come from the scores of images drawn with replacement."""
     rows = scene.observe(protocol)
     chances = np.full(scene.count, 1 / scene.count)
     drawn = scene.rng("counts").multinomial(scene.count, chances, size=RESAMPLES)
@@ -134,26 +145,28 @@ def law_resampling_is_repeating_images(protocol: Protocol, scene: Scene) -> None
         protocol.reduce({name: row.repeat(count, axis=0) for name, row in rows.items()}).score
         for count in counts
     ]
-    found = protocol.resample(rows, counts)
-    assert _close(found[0], repeated[0]), f"all images once: {found[0]}, reduced: {repeated[0]}"
-    for one, other, count in zip(found, repeated, counts, strict=True):
+    resampled = protocol.resample(rows, counts)
+    assert _close(resampled[0], repeated[0]), (
+        f"all images once: {resampled[0]}, reduced: {repeated[0]}"
+    )
+    for one, other, count in zip(resampled, repeated, counts, strict=True):
         assert _close(one, other), f"drawn {count.tolist()} times: {one}, rows repeated: {other}"
 
 
 def law_settling_is_fair(protocol: Protocol, scene: Scene) -> None:
-    """The judge of all competitors is one judge, whoever is named first, and even of none."""
+    """What competitors settle on does not depend on their order, and there may be none."""
     rivals = [scene.observe(protocol), scene.observe(protocol, truth=True)]
     one, other = protocol.settle(rivals), protocol.settle(rivals[::-1])
     assert one.higher_is_better == protocol.settle([]).higher_is_better == protocol.higher_is_better
     for rows in rivals:
-        scores = [judge.reduce(rows).score for judge in (one, other)]
-        assert _close(*scores), f"the score depends on who is named first: {scores}"
+        scores = [settled.reduce(rows).score for settled in (one, other)]
+        assert _close(*scores), f"the score depends on the order of the competitors: {scores}"
         low, high = protocol.bounds
         assert np.isnan(scores[0]) or low <= scores[0] <= high, f"{scores[0]} is out of bounds"
 
 
-def law_the_truth_is_judged_no_worse_than_its_opposite(protocol: Protocol, scene: Scene) -> None:
-    """What each pixel adds to the logit, against the same turned round: higher_is_better is so."""
+def law_the_truth_scores_no_worse_than_its_opposite(protocol: Protocol, scene: Scene) -> None:
+    """What each pixel adds to the logit, against its opposite: higher_is_better is right."""
     scene = replace(scene, count=TELLING)
 
     def opposite(maps: Tensor) -> Tensor:
@@ -163,8 +176,8 @@ def law_the_truth_is_judged_no_worse_than_its_opposite(protocol: Protocol, scene
         scene.observe(protocol, truth=True),
         scene.observe(protocol, bend=opposite, truth=True),
     ]
-    judge = protocol.settle(rivals)
-    best, worst = (judge.reduce(rows).score for rows in rivals)
+    settled = protocol.settle(rivals)
+    best, worst = (settled.reduce(rows).score for rows in rivals)
     lead = best - worst if protocol.higher_is_better else worst - best
     assert np.isnan(lead) or lead >= -CLOSE, f"the truth scores {best}, its opposite {worst}"
 
@@ -182,7 +195,7 @@ def law_only_the_order_of_a_map_counts(protocol: Protocol, scene: Scene) -> None
 
 
 def _same(rows: Rows, others: Rows, when: str) -> None:
-    """Equal up to rounding, and exactly where they are no floats."""
+    """Floats are equal up to rounding, all else exactly."""
     assert rows.keys() == others.keys(), f"other rows {when}: {sorted(rows.keys() ^ others.keys())}"
     for name, row in rows.items():
         other = others[name]

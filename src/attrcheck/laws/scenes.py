@@ -1,4 +1,4 @@
-"""Scenes: small worlds whose truth is known, for laws to be tried in."""
+"""Scenes: small worlds whose truth is known, in which laws are tried."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: tuple[Maps, ...] = get_args(Maps)
 
 @dataclass(frozen=True)
 class Scene:
-    """Images [N, 3, 8, 8] in float64, their labels and masks, a linear model, and maps to judge.
+    """Images [N, 3, 8, 8] in float64, their labels and masks, a linear model, and maps to score.
 
     An image is dim noise with a spot of a checkerboard in the channel of its class. The model looks
     for the checkerboard, with weights that vary a little from pixel to pixel: a spot that is
@@ -36,7 +36,7 @@ class Scene:
 
     @cached_property
     def weights(self) -> Tensor:
-        """What a pixel counts in each logit, [classes, C, H, W]."""
+        """The weight of each pixel in each logit, [classes, C, H, W]."""
         plain = torch.eye(CLASSES)[:, :, None, None] * CHECKERBOARD
         return plain + self._noise("weights", plain.shape) / 10
 
@@ -123,7 +123,7 @@ class Scene:
         )
 
     def observer(self, protocol: Protocol) -> nn.Module:
-        """The model, or what takes its place, where it learns nothing by being trained again."""
+        """The model, or what a protocol retrains in its place; training changes nothing here."""
         if not protocol.training_images:
             return self.model
         seeds = tuple(range(self.count))
@@ -131,7 +131,7 @@ class Scene:
         return protocol.retrain(Retraining(self.images, seeds, maps, lambda *given: self.model))
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Random numbers of its own for every purpose."""
+        """Independent random numbers for each purpose."""
         return np.random.default_rng([self.seed, *purpose.encode()])
 
     def _noise(self, purpose: str, shape: tuple[int, ...]) -> Tensor:

@@ -1,4 +1,4 @@
-"""RemOve And Retrain: what matters is missed even by a network that never saw it (ROAR)."""
+"""RemOve And Retrain: even a network that never saw what matters should miss it (ROAR)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BRIEF: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Roar(Protocol):
-    """Accuracy of networks that learn, and are asked, without the top tenths of every map.
+    """Accuracy of networks that are trained and tested without the top tenths of every map.
 
-    One network for each method and fraction, all from the same first weights.
+    One network per method and fraction, all from the same initial weights.
     """
 
     at: tuple[int, ...] = (1, 3, 5, 7, 9)

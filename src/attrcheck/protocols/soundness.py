@@ -26,9 +26,9 @@ STRIDE = {"smoke": 6, "default": 6}
 """By profile, how many of the ratios make one step; one where none is given.
 
 A step of six per cent of the pixels must lift accuracy by six times as much as one of the paper's.
-With one per cent for steps of any width hardly a step would be false: on digits-resnet and
-shapes-vgg, 100 images, 16 steps then rank 34 methods by .41 and .40 as 96 steps do, instead of .74
-and .57. Finer steps come closer, 48 of them by .78 and .88, and cost as much more.
+If one per cent were enough for steps of any width, hardly a step would be false: on digits-resnet
+and shapes-vgg, with 100 images, the rankings of 34 methods by 16 and by 96 steps would agree by .41
+and .40 instead of .74 and .57. Finer steps cost more and come closer: 48 of them by .78 and .88.
 """
 LEVELS = 101
 """Accuracies that the area is taken over."""

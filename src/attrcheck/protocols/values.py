@@ -10,8 +10,8 @@ from torch import Tensor
 from attrcheck.tensors.precision import exact
 
 Normalisation: TypeAlias = Literal["max", "clip"]
-"""`max`: negatives are clipped, then each map is divided by its maximum. `clip`: a map is taken at
-its word, and what lies outside [0, 1] is clipped."""
+"""`max`: negatives are clipped, then each map is divided by its maximum. `clip`: values
+stay as they are, clipped to [0, 1]."""
 
 
 def normalised(maps: Tensor, how: Normalisation) -> Tensor:

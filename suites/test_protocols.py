@@ -1,4 +1,4 @@
-"""Every check of every judge: can its cases be trusted?"""
+"""Every check of every protocol: can its cases be trusted?"""
 
 from attrcheck.plugin.items import CheckItem
 

@@ -39,7 +39,8 @@ class Settings:
 
     images: of each case; None takes all. images_given: whether that number was asked for; then
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
-    free. run: tells this run's records from those of others.
+    free. run: tells this run's records from those of others. verify: the share of stored entries
+    that is computed again and compared.
     """
 
     profile: str
@@ -53,6 +54,7 @@ class Settings:
     threads: int
     memory: int | None
     images_given: bool = False
+    verify: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ class Method:
     absolute_of: the method whose maps this one takes the absolute values of, so they are shared.
     default: whether it runs unasked in any profile but full; None: if its cost is small.
     family, reference: for people. passes: forward and backward passes per image.
+    depends: what its maps depend on beside its code, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
     name: str
@@ -165,6 +168,7 @@ class Method:
     family: str = "own"
     passes: tuple[int, int] = (1, 1)
     reference: str = ""
+    depends: Sequence[str] = ()
 
     @property
     def cost(self) -> int:

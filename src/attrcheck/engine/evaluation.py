@@ -22,7 +22,7 @@ from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.errors import MethodError
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import BusyError, Entry, Store
+from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
 from attrcheck.tensors.batching import limited_to
 
 Progress = Callable[[str], None]
@@ -137,8 +137,15 @@ class Evaluation:
             return Entry(rows, {**maps.info, "passes": counted})
 
         key = f"records/{self.case.pair}-{protocol.observation or self.case.protocol}/{method.name}"
-        fingerprint = keys.of_rows(pair.key, key_of(method), protocol, images, self.settings.seed)
+        fingerprint = keys.of_rows(
+            pair.key, key_of(method), protocol, images, self.settings.seed, self._training
+        )
         return self.store.obtain(key, fingerprint, compute, wait)
+
+    @cached_property
+    def _training(self) -> str:
+        """What networks of the protocol's own learn from, where it trains some."""
+        return keys.of_training(self.pair.reference) if self.protocol.training_images else ""
 
     def observe_all(self, progress: Progress = lambda text: None) -> dict[str, Entry | Outcome]:
         """What was observed of every method; one that fails fails alone, and the others go on.
@@ -154,7 +161,7 @@ class Evaluation:
                     observed[name] = self.observe(find(name), wait)
                 except BusyError:
                     continue
-                except MethodError as error:
+                except (MethodError, VerificationError) as error:
                     observed[name] = Outcome("error", str(error))
                     self.loader.forget(self.pair)
         return {name: observed[name] for name in names}

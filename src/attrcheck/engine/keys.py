@@ -11,18 +11,24 @@ Libraries count by version, data and weights by their bytes, settings by value.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from attrcheck.contracts import Dataset, Method, Protocol, Shared, Tuning
+from attrcheck.errors import AttrcheckError
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.removal import removal as removals
 from attrcheck.store.entries import Key
 from attrcheck.store.fingerprints import digest, of_code, of_module, of_tree, of_value
+from attrcheck.store.places import version
 from attrcheck.tensors.batching import QUICK_ELEMENTS
 from attrcheck.training import WEIGHTS
 from attrcheck.training.finetuning import finetune
@@ -55,9 +61,14 @@ def of_dataset(data: Dataset) -> str:
     return digest(data.images, data.labels, data.masks, data.classes, data.mean, data.std, data.ids)
 
 
-def of_weights(network: nn.Module) -> str:
-    """The weights and saved buffers of a network, by name."""
-    return digest(dict(network.state_dict()))
+def of_network(network: nn.Module) -> str:
+    """A network as it is: weights, all buffers, settings of its layers, and its own code."""
+    return of_value(network)
+
+
+def of_training(data: Dataset) -> str:
+    """The training split of a dataset, which is made when it is asked for."""
+    return digest(*data.training()) if data.training else ""
 
 
 def of_pair(
@@ -69,7 +80,7 @@ def of_pair(
         "images": of_dataset(data),
         "dataset": of_dataset(whole),
         "model": of_code(build),
-        "weights": of_weights(network),
+        "network": of_network(network),
         "device": torch.device(device).type,
         "torch": torch.__version__,
     }
@@ -87,11 +98,11 @@ def of_preparation() -> Key:
 def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tuning: Tuning) -> Key:
     """A fine-tuned model: what it was before, and what it learns from."""
     return {
-        "weights": of_weights(network),
+        "network": of_network(network),
         "dataset": of_dataset(data),
         "model": of_code(build),
         "finetuning": of_code(finetune),
-        "training split": of_code(data.training) if data.training else "",
+        "training": of_training(data),
         "tuning": of_value(tuning),
         "torch": torch.__version__,
     }
@@ -99,8 +110,30 @@ def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tunin
 
 def of_method(method: Method, base: Method | None) -> str:
     """A method, and the one whose maps it takes the absolute values of."""
-    own = digest(method.name, of_code(method.attribute))
+    declared = of_depends(method.depends, method.attribute)
+    own = digest(method.name, of_code(method.attribute), declared)
     return digest(own, of_method(base, None)) if base else own
+
+
+def of_depends(depends: Sequence[str], thing: Callable[..., Any]) -> list[tuple[str, str]]:
+    """What a thing is declared to depend on beside its code; files are found from where it is."""
+    module = sys.modules.get(getattr(thing, "__module__", ""))
+    folder = Path(getattr(module, "__file__", None) or ".").parent
+    return [(text, _declared(text, folder)) for text in sorted(depends)]
+
+
+def _declared(text: str, folder: Path) -> str:
+    kind, _, name = text.partition(":")
+    if kind == "file":
+        path = folder / name
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
+    if kind == "env":
+        return os.environ.get(name, "")
+    if kind == "package":
+        return version(name)
+    raise AttrcheckError(
+        f'depends={text!r}: say what it is, as "file:PATH", "env:NAME" or "package:NAME"'
+    )
 
 
 def of_observer(observer: Protocol | Shared) -> str:
@@ -133,10 +166,13 @@ def of_shared(pair: Key, shared: Shared, count: int, seed: int) -> Key:
     }
 
 
-def of_rows(pair: Key, method: str, protocol: Protocol, count: int, seed: int) -> Key:
-    """What a protocol observed of a method, on so many images."""
+def of_rows(
+    pair: Key, method: str, protocol: Protocol, count: int, seed: int, training: str = ""
+) -> Key:
+    """What a protocol observed of a method, on so many images; `training`: what it learns from."""
     return {
         **of_maps(pair, method, seed),
+        "training": training,
         "protocol": of_observer(protocol),
         "settings": protocol.observation or of_settings(protocol),
         "count": str(count),

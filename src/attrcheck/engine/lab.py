@@ -40,7 +40,7 @@ class Lab:
     @classmethod
     def of(cls, settings: Settings) -> Lab:
         """A lab on the store and the device of these settings."""
-        store = Store(settings.store, settings.run, settings.fresh)
+        store = Store(settings.store, settings.run, settings.fresh, settings.verify)
         return cls(settings, store, Loader(settings.device, store))
 
     def evaluation(self, case: Case) -> Evaluation:

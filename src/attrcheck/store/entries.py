@@ -15,12 +15,15 @@ entry is computed again.
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,10 +35,13 @@ from safetensors.numpy import load, save
 from attrcheck.errors import AttrcheckError
 from attrcheck.store.files import is_file, patiently, write_whole
 from attrcheck.store.fingerprints import digest
+from attrcheck.store.seeds import derive
 
-SCHEMA = 2
+SCHEMA = 3
 SUFFIX = ".safetensors"
 IGNORED = ".gitignore"
+ROUNDING = 1e-5
+"""Of an array's largest value: threads and instruction sets move floats by far less."""
 MOST_HEAD = 2**24
 """Bytes that the head of an entry may have; what claims more is not an entry."""
 
@@ -55,21 +61,42 @@ class StoreWarning(UserWarning):
     """A file of the store could not be read, or was not what it should be and was set aside."""
 
 
+class VerificationError(AttrcheckError):
+    """What the store holds is not what is computed today, though its key is the same."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One file: named arrays, and a few facts about them that fit into JSON."""
 
     arrays: dict[str, NDArray[np.generic]]
     info: dict[str, Any] = field(default_factory=dict)
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an entry comes from: the hash of its key, whether it was in the store, since when."""
+
+    fingerprint: str
+    stored: bool
+    created: str
+    versions: dict[str, str]
 
 
 @dataclass
 class Store:
-    """Entries by name and key. With `fresh`, only what this very run wrote is taken from disk."""
+    """Entries by name and key.
+
+    fresh: only what this very run wrote is taken from disk. verify: the share of what is found that
+    is computed again and compared; `verified` counts them.
+    """
 
     folder: Path
     run: str = ""
     fresh: bool = False
+    verify: float = 0.0
+    verified: int = 0
     problems: list[str] = field(default_factory=list)
     """Writes that failed; what they should have kept lives on in memory."""
 
@@ -100,13 +127,30 @@ class Store:
         """
         path = self.path(name, key)
         if (entry := self._read(path, name, key)) is not None:
+            if self._is_drawn(path):
+                self._compare(path, entry, compute())
             return entry
         with self._lock(path, wait):
             if (entry := self._read(path, name, key)) is not None:
                 return entry
-            entry = compute()
+            entry = replace(compute(), origin=_origin(key, stored=False))
             self._write(path, name, key, entry)
             return entry
+
+    def _is_drawn(self, path: Path) -> bool:
+        """Whether an entry is one of the share to verify; another one in every run."""
+        if not self.verify:
+            return False
+        drawn = derive(0, self.run, path.relative_to(self.folder).as_posix()) / 2**63
+        return drawn < self.verify
+
+    def _compare(self, path: Path, stored: Entry, computed: Entry) -> None:
+        self.verified += 1
+        if difference := _difference(stored.arrays, computed.arrays):
+            raise VerificationError(
+                f"{path} is not what is computed today: {difference}. Something that its key does "
+                "not cover has changed: declare it with `depends`, and prune the store"
+            )
 
     def path(self, name: str, key: Key) -> Path:
         """The file of an entry."""
@@ -165,7 +209,8 @@ class Store:
         except Exception as error:  # whatever a crafted or damaged file makes of its readers
             self._set_aside(path, str(error) or type(error).__name__)
             return None
-        return Entry(arrays, info)
+        origin = Origin(fingerprint(key), True, str(head.get("created")), dict(head["versions"]))
+        return Entry(arrays, info, origin)
 
     def _write(self, path: Path, name: str, key: Key, entry: Entry) -> None:
         head = {
@@ -173,6 +218,8 @@ class Store:
             "name": name,
             "key": dict(key),
             "run": self.run,
+            "created": entry.origin.created if entry.origin else "",
+            "versions": entry.origin.versions if entry.origin else {},
             "digest": _digest(entry.arrays, entry.info),
             "info": entry.info,
         }
@@ -202,6 +249,38 @@ class Store:
             f"{path} could not be written ({error.strerror}); its result is in this report, but "
             "the next run computes it again: make room, or choose another --attr-store"
         )
+
+
+def _origin(key: Key, stored: bool) -> Origin:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return Origin(fingerprint(key), stored, now, _versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    """What computed an entry; for people, since its key has what matters."""
+    return {name: version(name) for name in ("attrcheck", "torch", "numpy")}
+
+
+def _difference(
+    one: Mapping[str, NDArray[np.generic]], other: Mapping[str, NDArray[np.generic]]
+) -> str:
+    """The first difference between arrays that rounding does not explain, in words; or nothing."""
+    if one.keys() != other.keys():
+        return f"it has {sorted(one)}, not {sorted(other)}"
+    for name, stored in one.items():
+        computed = other[name]
+        if stored.shape != computed.shape or stored.dtype != computed.dtype:
+            kinds = [f"{array.dtype}{list(array.shape)}" for array in (stored, computed)]
+            return f"{name} is {kinds[0]}, not {kinds[1]}"
+        if np.issubdtype(stored.dtype, np.inexact):
+            scale = float(np.nanmax(np.abs(stored), initial=0.0))
+            same = np.isclose(stored, computed, rtol=0, atol=ROUNDING * scale, equal_nan=True)
+        else:
+            same = stored == computed
+        if not same.all():
+            return f"{int((~same).sum())} of {same.size} values of {name} differ"
+    return ""
 
 
 def fingerprint(key: Key) -> str:

@@ -23,7 +23,9 @@ from attrcheck.store.entries import (
     Store,
     StoreError,
     StoreWarning,
+    VerificationError,
     fingerprint,
+    read_head,
 )
 
 NAME, KEY = "records/tiny-linear-morf/gradient", {"method": "0123456789abcdef", "seed": "0"}
@@ -177,12 +179,17 @@ def without_digest(path):
     rewrite(path, digest=None)
 
 
-def without_info(path):
-    rewrite(path, info=None)
+def without_facts(path):
+    rewrite(path, facts=None)
 
 
 def other_info(path):
-    rewrite(path, info={"seconds": 99.0, "constant": 2})
+    facts = read_head(path)["facts"]
+    rewrite(path, facts={**facts, "info": {"seconds": 99.0, "constant": 2}})
+
+
+def other_origin(path):
+    rewrite(path, facts={**read_head(path)["facts"], "created": "yesterday"})
 
 
 def flipped(path):
@@ -221,8 +228,8 @@ def unknown_dtype(path):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def null_info(path):
-    rewrite(path, info=[])
+def odd_facts(path):
+    rewrite(path, facts=[])
 
 
 def huge_head(path):
@@ -244,7 +251,7 @@ DAMAGES = [
     null_head,
     without_metadata,
     unknown_dtype,
-    null_info,
+    odd_facts,
     truncate,
     empty,
     text,
@@ -254,8 +261,9 @@ DAMAGES = [
     of_another_key,
     outdated,
     without_digest,
-    without_info,
+    without_facts,
     other_info,
+    other_origin,
     flipped,
 ]
 
@@ -533,6 +541,58 @@ def test_who_does_not_wait_is_told_that_another_is_at_work(store, obtain):
     assert other.obtain("maps/a", KEY, lambda: pytest.fail("not found")).info == {"of": "b"}
 
 
+def test_an_entry_says_where_it_comes_from(store):
+    computed, stored = (store.obtain(NAME, KEY, lambda: ENTRY).origin for _ in range(2))
+    assert (computed.stored, stored.stored) == (False, True)
+    assert computed.fingerprint == stored.fingerprint == fingerprint(KEY)
+    assert computed.created == stored.created
+    assert stored.versions["torch"] == computed.versions["torch"]
+
+
+def verifying(store, share, run="r"):
+    return Store(store.folder, run=run, verify=share)
+
+
+def test_verifying_computes_a_share_of_what_is_found_again(store):
+    names = [f"maps/a/{number}" for number in range(200)]
+    for name in names:
+        store.obtain(name, KEY, lambda: ENTRY)
+    drawn = {}
+    for run in ("one", "two"):
+        again = verifying(store, 0.3, run)
+        calls = []
+        for name in names:
+            again.obtain(name, KEY, lambda name=name, calls=calls: calls.append(name) or ENTRY)
+        assert again.verified == len(calls)
+        assert 30 <= len(calls) <= 90
+        drawn[run] = calls
+    assert drawn["one"] != drawn["two"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"correct": ~ENTRY.arrays["correct"]}, "12 of 12 values of correct differ"),
+        ({"logit": ENTRY.arrays["logit"] + 1e-3}, "3000 of 3000 values of logit differ"),
+        ({"logit": ENTRY.arrays["logit"][:2]}, r"logit is float64\[3000\], not float64\[2\]"),
+        ({"more": np.zeros(1)}, "it has"),
+    ],
+)
+def test_a_difference_that_no_key_covers_is_named(store, path, arrays, words):
+    other = Entry({**ENTRY.arrays, **arrays}, ENTRY.info)
+    with pytest.raises(VerificationError, match=words) as caught:
+        verifying(store, 1.0).obtain(NAME, KEY, lambda: other)
+    assert str(path) in str(caught.value)
+    assert "depends" in str(caught.value)
+
+
+def test_rounding_and_the_time_that_it_took_are_no_difference(store, path):
+    arrays = {**ENTRY.arrays, "logit": ENTRY.arrays["logit"] * (1 + 1e-7)}
+    other = Entry(arrays, {"seconds": 99.0, "constant": 2})
+    entry = verifying(store, 1.0).obtain(NAME, KEY, lambda: other)
+    assert entry.info == ENTRY.info
+
+
 def test_no_lock_is_left_behind(store, obtain):
     obtain()
     with pytest.raises(ValueError, match="no"):
@@ -566,5 +626,5 @@ def test_a_killed_holder_of_a_lock_blocks_nobody(tmp_path):
     store = Store(tmp_path / "store")
     entry = store.obtain("a/k", {"a": "f"}, lambda: ENTRY)
     assert time.monotonic() - started < 5
-    assert entry is ENTRY
+    assert entry.arrays is ENTRY.arrays
     assert store.path("a/k", {"a": "f"}).is_file()

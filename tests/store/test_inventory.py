@@ -30,7 +30,7 @@ def test_a_head_is_read_without_the_arrays(folder):
     item = next(entries(folder))
     raw = item.path.read_bytes()
     item.path.write_bytes(raw[:-7000])
-    assert read_head(item.path)["info"] == {"seconds": 1.0}
+    assert read_head(item.path)["facts"]["info"] == {"seconds": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -198,9 +198,11 @@ class Store:
             if self.fresh and head.get("run") != self.run:
                 return None
             arrays = dict(sorted(load(patiently(path.read_bytes) or b"").items()))
-            info = head["info"]
-            if not isinstance(info, dict) or head.get("digest") != _digest(arrays, info):
+            if head.get("digest") != _digest(arrays, head["facts"]):
                 raise ValueError("damaged: its contents do not match its digest")
+            facts = head["facts"]
+            origin = Origin(fingerprint(key), True, facts["created"], dict(facts["versions"]))
+            entry = Entry(arrays, dict(facts["info"]), origin)
         except OSError as error:
             # Not its fault: too many open files, a network that is away. It stays where it is.
             why = f"{path} could not be read ({error.strerror}); computed again"
@@ -209,19 +211,18 @@ class Store:
         except Exception as error:  # whatever a crafted or damaged file makes of its readers
             self._set_aside(path, str(error) or type(error).__name__)
             return None
-        origin = Origin(fingerprint(key), True, str(head.get("created")), dict(head["versions"]))
-        return Entry(arrays, info, origin)
+        return entry
 
     def _write(self, path: Path, name: str, key: Key, entry: Entry) -> None:
+        origin = entry.origin or _origin(key, stored=False)
+        facts = {"info": entry.info, "created": origin.created, "versions": origin.versions}
         head = {
             "schema": SCHEMA,
             "name": name,
             "key": dict(key),
             "run": self.run,
-            "created": entry.origin.created if entry.origin else "",
-            "versions": entry.origin.versions if entry.origin else {},
-            "digest": _digest(entry.arrays, entry.info),
-            "info": entry.info,
+            "digest": _digest(entry.arrays, facts),
+            "facts": facts,
         }
         # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
         arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
@@ -311,6 +312,6 @@ def parse_head(raw: bytes) -> dict[str, Any]:
         raise ValueError("not an entry of attrcheck") from error
 
 
-def _digest(arrays: dict[str, NDArray[np.generic]], info: Any) -> str:
+def _digest(arrays: dict[str, NDArray[np.generic]], facts: Any) -> str:
     """Of all arrays, bit by bit, and of the facts about them, as JSON gives them back."""
-    return digest(json.dumps(info, sort_keys=True), *sorted(arrays.items()))
+    return digest(json.dumps(facts, sort_keys=True), *sorted(arrays.items()))

@@ -66,6 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keeper.add_argument("--prune", action="store_true", help="remove what no run would find again")
     keeper.set_defaults(run=show_store)
 
+    teller = commands.add_parser("why", help="say why entries of a store were computed anew")
+    teller.add_argument("name", help="as in maps/digits-resnet/lrp; a glob")
+    teller.add_argument("folder", nargs="?", type=Path, default=Path(".attrcheck"))
+    teller.set_defaults(run=tell_why)
+
     chosen = parser.parse_args(arguments)
     try:
         chosen.run(chosen)
@@ -98,11 +103,10 @@ def show_store(chosen: argparse.Namespace) -> None:
     from attrcheck.engine.pruning import Current
     from attrcheck.store.inventory import KINDS, entries, leftovers
 
-    if not chosen.folder.is_dir():
-        raise AttrcheckError(f"there is no store at {chosen.folder}")
-    current, items = Current(), list(entries(chosen.folder))
+    folder = _store(chosen)
+    current, items = Current(), list(entries(folder))
     stale = [item for item in items if current.changed(item)]
-    rest = list(leftovers(chosen.folder))
+    rest = list(leftovers(folder))
     rows = [
         [
             kind,
@@ -120,6 +124,27 @@ def show_store(chosen: argparse.Namespace) -> None:
         for path in [*(item.path for item in stale), *rest]:
             path.unlink(missing_ok=True)
         print(f"removed {len(stale)} stale entries and {len(rest)} leftovers")
+
+
+def tell_why(chosen: argparse.Namespace) -> None:
+    """Print the versions of entries, and the parts of the key that tell one from the next."""
+    from attrcheck.store.inventory import changes, history
+
+    versions = history(_store(chosen), chosen.name)
+    if not versions:
+        raise AttrcheckError(f"no entry in {chosen.folder} is called {chosen.name!r}")
+    for name, items in versions.items():
+        print(name)
+        for item, older in zip(items, [*items[1:], None], strict=True):
+            why = "the first" if older is None else ", ".join(changes(item.key, older.key))
+            print(f"  {item.created}  {item.path.stem.rpartition('-')[2]}  {why}")
+
+
+def _store(chosen: argparse.Namespace) -> Path:
+    folder: Path = chosen.folder
+    if not folder.is_dir():
+        raise AttrcheckError(f"there is no store at {folder}")
+    return folder
 
 
 def _megabytes(sizes: Iterable[int]) -> str:

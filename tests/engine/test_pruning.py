@@ -59,3 +59,15 @@ def test_the_command_shows_and_prunes(tiny, capsys):
 def test_a_folder_that_is_not_there_is_named(tmp_path, capsys):
     assert main(["store", str(tmp_path / "nowhere")]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+def test_why_names_the_parts_of_the_key_that_changed(tiny, capsys):
+    tiny.run(methods=("slope",))
+    tiny.run(methods=("slope",), seed=1)
+    tiny.run(methods=("slope",), seed=1, images=7)
+    assert main(["why", "maps/tiny-linear/*", str(tiny.folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "maps/tiny-linear/slope"
+    assert sorted(line.split("  ")[-1] for line in lines[1:]) == ["images", "seed", "the first"]
+    assert main(["why", "maps/nothing", str(tiny.folder)]) == 1
+    assert "'maps/nothing'" in capsys.readouterr().err

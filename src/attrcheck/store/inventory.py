@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ KINDS = ("records", "maps", "shared", "tuned", "checks")
 
 @dataclass(frozen=True)
 class Item:
-    """One entry: its name, as in `maps/digits-resnet/lrp`, its key and its size on disk."""
+    """One entry: its name, as in `maps/digits-resnet/lrp`, its key, its size and its age."""
 
     path: Path
     size: int
     name: str
     key: Key
+    created: str
 
     @property
     def kind(self) -> str:
@@ -39,8 +41,26 @@ def read_item(path: Path) -> Item | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         head = read_head(path)
         if head["schema"] == SCHEMA:
-            return Item(path, path.stat().st_size, str(head["name"]), dict(head["key"]))
+            created = str(head["facts"]["created"])
+            return Item(path, path.stat().st_size, str(head["name"]), dict(head["key"]), created)
     return None
+
+
+def history(folder: Path, pattern: str) -> dict[str, list[Item]]:
+    """The entries whose names match a glob, by name, the newest first."""
+    versions: dict[str, list[Item]] = {}
+    for item in entries(folder):
+        if fnmatch.fnmatchcase(item.name, pattern):
+            versions.setdefault(item.name, []).append(item)
+    return {
+        name: sorted(items, key=lambda item: item.path.stat().st_mtime_ns, reverse=True)
+        for name, items in versions.items()
+    }
+
+
+def changes(one: Key, other: Key) -> list[str]:
+    """The parts in which two keys differ."""
+    return sorted(part for part in {*one, *other} if one.get(part) != other.get(part))
 
 
 def leftovers(folder: Path) -> Iterator[Path]:

@@ -3,11 +3,10 @@ import copy
 import pytest
 import torch
 from torch import fx, nn
-from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional as F
 
 from attrcheck.graph.kinds import Add, Concat, Mean, Multiply
-from attrcheck.graph.landmarks import attentions, last_stage
+from attrcheck.graph.landmarks import attentions
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method as methods
 from tests.worlds import FAMILIES, enliven, random_family, smooth_images
@@ -96,60 +95,6 @@ def test_no_norm_directly_follows_a_convolution(family):
     assert (norms > 0) == (family == "densenet")
 
 
-@pytest.mark.parametrize(
-    ("family", "kind"),
-    [
-        ("resnet", nn.ReLU),
-        ("vgg", nn.ReLU),
-        ("inception", Concat),
-        ("efficientnet", nn.SiLU),
-        ("densenet", nn.ReLU),
-    ],
-)
-def test_the_last_stage(family, kind):
-    prepared = prepare(random_family(family))
-    name = last_stage(prepared, torch.zeros(2, 3, 32, 32))
-    node = next(node for node in prepared.graph.nodes if node.name == name)
-    assert type(prepared.get_submodule(node.target)) is kind
-    follow = next(iter(node.users))
-    assert isinstance(prepared.get_submodule(follow.target), (nn.MaxPool2d, nn.AdaptiveAvgPool2d))
-    values = {}
-
-    class Note(fx.Interpreter):
-        def run_node(self, n):
-            values[n.name] = super().run_node(n)
-            return values[n.name]
-
-    Note(prepared).run(torch.zeros(1, 3, 32, 32))
-    assert values[name].shape[2:] == (8, 8)
-
-
-def test_the_last_stage_depends_on_the_image_size_and_may_not_exist():
-    layers = [nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.Conv2d(4, 4, 3, 2), nn.AdaptiveAvgPool2d(1)]
-    prepared = prepare(nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2)))
-    assert last_stage(prepared, torch.zeros(1, 3, 15, 15)) == "_2"
-    assert last_stage(prepared, torch.zeros(1, 3, 7, 7)) == "_1"
-    mlp = prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)))
-    assert last_stage(mlp, torch.zeros(1, 3, 2, 2)) is None
-
-
-def test_a_convolution_that_classifies_is_no_stage_if_there_is_another():
-    images = torch.zeros(1, 3, 8, 8)
-    head = [nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    assert last_stage(prepare(nn.Sequential(nn.Conv2d(3, 3, 3), nn.ReLU(), *head)), images) == "_1"
-    assert last_stage(prepare(nn.Sequential(*head)), images) == "_0"
-    # Behind a pooling of windows the map is not what decides.
-    windows = [nn.Conv2d(3, 3, 3), nn.Conv2d(3, 2, 1), nn.AvgPool2d(2), nn.Flatten()]
-    assert last_stage(prepare(nn.Sequential(*windows)), images) == "_1"
-    for family, size in (("bcos", (64, 8, 8)), ("bagnet", (128, 8, 8))):
-        model = prepare(random_family(family))
-        name = last_stage(model, torch.zeros(1, 3, 32, 32))
-        shapes = ShapeProp(model)
-        shapes.propagate(torch.zeros(1, 3, 32, 32))
-        node = next(node for node in model.graph.nodes if node.name == name)
-        assert node.meta["tensor_meta"].shape[1:] == size
-
-
 class KitchenSink(nn.Module):
     """All the ways to hide an operation from whoever looks at modules."""
 
@@ -195,121 +140,6 @@ def test_hidden_operations_become_modules():
     twice = prepare(prepared)
     assert kinds(twice) == kinds(prepared)
     assert_same_output(network, twice, smooth_images(3, 8))
-
-
-class Aliases(nn.Module):
-    """Relies on operations in place: what came before them is used again after them."""
-
-    def __init__(self, change):
-        super().__init__()
-        self.conv, self.relu = nn.Conv2d(3, 3, 1), nn.ReLU(inplace=True)
-        self.change = change
-
-    def forward(self, x):
-        x = y = self.conv(x)
-        if self.change == "module":
-            self.relu(x)
-        elif self.change == "function":
-            F.relu(x, inplace=True)
-        elif self.change == "method":
-            x.clamp_(min=-0.1).mul_(2)
-        elif self.change == "torch":
-            torch.relu_(x)
-        elif self.change == "sum":
-            x += self.conv(x)
-        elif self.change == "number":
-            x *= 3
-        elif self.change == "difference":
-            x -= 0.5
-        elif self.change == "quotient":
-            x /= 3
-        elif self.change == "power":
-            x **= 2
-        return (x.sigmoid() + y).mean((2, 3))
-
-
-CHANGES = ("module", "function", "method", "torch")
-OPERATORS = ("sum", "number", "difference", "quotient", "power")
-
-
-@pytest.mark.parametrize("change", [*CHANGES, *OPERATORS])
-def test_in_place_operations_keep_their_meaning(change):
-    network, images = Aliases(change).eval(), smooth_images(2, 4)
-    prepared = prepare(network)
-    assert_same_output(network, prepared, images)
-    assert_ready(prepared)
-    calls = [node for node in prepared.graph.nodes if node.op in ("call_function", "call_method")]
-    names = {str(getattr(node.target, "__name__", node.target)) for node in calls}
-    in_place = {"iadd", "imul", "isub", "itruediv", "ipow"}
-    assert not [name for name in names if name.endswith("_") or name in in_place]
-
-
-def test_the_input_is_not_changed_in_place():
-    network = nn.Sequential(nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(12, 2)).eval()
-    images = smooth_images(1, 2)
-    kept = images.clone()
-    prepare(network)(images)
-    assert torch.equal(images, kept)
-    network(images)
-    assert not torch.equal(images, kept)
-
-
-class Fork(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv, self.norm = nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)
-        self.first = nn.BatchNorm2d(3)
-
-    def forward(self, x):
-        y = self.conv(self.first(x))
-        return (self.norm(y) + y).flatten(1)
-
-
-def test_a_norm_stays_where_others_see_what_it_sees():
-    network = enliven(Fork(), 4)
-    prepared = prepare(network)
-    assert kinds(prepared) == [nn.BatchNorm2d, nn.Conv2d, nn.BatchNorm2d, Add]
-    assert_same_output(network, prepared, smooth_images(2, 4))
-
-
-def test_a_norm_after_a_linear_layer_is_folded():
-    network = nn.Sequential(nn.Flatten(), nn.Linear(12, 3), nn.BatchNorm1d(3), nn.ReLU())
-    network[2].running_mean.normal_()
-    prepared = prepare(network.eval())
-    assert kinds(prepared) == [nn.Flatten, nn.Linear, nn.ReLU]
-    assert_same_output(network, prepared, smooth_images(2, 2))
-
-
-class NormAct(nn.BatchNorm2d):
-    """A norm layer with a built-in activation, as in timm."""
-
-    def forward(self, x):
-        y = F.batch_norm(
-            *(x, self.running_mean, self.running_var, self.weight, self.bias),
-            training=False,
-            eps=self.eps,
-        )
-        return F.silu(y, inplace=True)
-
-
-def test_a_functional_norm_is_folded_too():
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), NormAct(4, eps=0.1), nn.Flatten())
-    network[1].running_mean.normal_()
-    nn.init.normal_(network[1].weight)
-    nn.init.normal_(network[1].bias)
-    prepared = prepare(network.eval())
-    assert kinds(prepared) == [nn.Conv2d, nn.SiLU, nn.Flatten]
-    assert_same_output(network, prepared, smooth_images(2, 8))
-
-
-class AlwaysDrops(nn.Module):
-    def forward(self, x):
-        return F.dropout(x, 0.5).flatten(1)
-
-
-def test_dropout_that_is_active_in_eval_mode_stays():
-    prepared = prepare(AlwaysDrops())
-    assert (prepared(torch.ones(1, 3, 8, 8)) == 0).any()
 
 
 class Branches(nn.Module):

@@ -4,9 +4,7 @@ import contextlib
 import copy
 import functools
 import warnings
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,22 +12,32 @@ from torch.nn import functional as F
 
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.landmarks import last_stage
-from attrcheck.graph.preparing import NotTraceable, prepare
+from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
 from attrcheck.methods.noise import Noise
-from attrcheck.methods.stages import CoarseGrid, needs_stage, stage_node
-from attrcheck.models import model as models
+from attrcheck.methods.stages import CoarseGrid, needs_stage
 from attrcheck.tensors.batching import limited_to
 from tests import worlds
 from tests.worlds import FAMILIES, smooth_images
 
 CAMS = ["gradcam", "gradcam_pp", "smooth_gradcam_pp", "xgradcam", "layercam", "scorecam"]
+
+
 GRADIENT_CAMS = ["gradcam", "gradcam_pp", "xgradcam", "layercam"]
+
+
 COUNT = 2
+
+
 SEEDS = (11, 12)
 
+
 each_cam = pytest.mark.parametrize("name", CAMS)
+
+
 each_family = pytest.mark.parametrize("family", FAMILIES)
+
+
 both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
 
 
@@ -231,71 +239,6 @@ def test_xgrad_cam_is_not_grad_cam_behind_an_mlp():
     assert error(attribute("xgradcam", model, images, targets), plain) > 0.01
 
 
-class Published(nn.Module):
-    """The network of the reference maps."""
-
-    def __init__(self):
-        super().__init__()
-        self.c1 = nn.Conv2d(3, 8, 5, 2, 2)
-        self.features = nn.Sequential(nn.Conv2d(8, 12, 3, 2, 1), nn.Softplus())
-        self.f = nn.Linear(12, 4)
-
-    def forward(self, x):
-        return self.f(self.features(torch.tanh(self.c1(x))).mean((2, 3)))
-
-
-@functools.cache
-def published():
-    """The reference network, prepared, and the arrays of the reference."""
-    with np.load(Path(__file__).parents[1] / "data" / "cams.npz") as file:
-        arrays = {name: torch.from_numpy(file[name]) for name in file}
-    network = Published()
-    weights = {name[2:]: value for name, value in arrays.items() if name.startswith("w_")}
-    network.load_state_dict(weights)
-    return prepare(network), arrays
-
-
-def scaled(maps, cams):
-    """As the reference is: the small CAM scaled to [0, 1], then enlarged, which commutes."""
-    low, high = (cams.amin((1, 2), keepdim=True), cams.amax((1, 2), keepdim=True))
-    return (maps - low) / (high - low)
-
-
-def small(model, images, targets, weights):
-    """A CAM of the reference network before it is enlarged; weights of activations, gradients."""
-    rows = [at_stage(model, image, target) for image, target in zip(images, targets, strict=True)]
-    return torch.stack([(weights(a, g) * a).sum(0).clamp(min=0) for a, g in rows])
-
-
-@pytest.mark.parametrize(
-    ("name", "weights"),
-    [
-        ("gradcam", lambda a, g: g.mean((1, 2), keepdim=True)),
-        ("xgradcam", lambda a, g: g.mean((1, 2), keepdim=True)),
-        ("layercam", lambda a, g: g.clamp(min=0)),
-    ],
-)
-def test_the_reference_maps(name, weights):
-    model, arrays = published()
-    images, targets = arrays["images"], arrays["targets"]
-    assert stage_node(model, images).target == "features.1"
-    found = scaled(attribute(name, model, images, targets), small(model, images, targets, weights))
-    assert (found - arrays[f"attr_{name}"][:, 0]).abs().max() < 1e-5
-
-
-def test_the_published_grad_cam_pp_is_the_sum_of_cubes_and_ours_is_not():
-    model, arrays = published()
-    images, targets, wanted = arrays["images"], arrays["targets"], arrays["attr_gradcampp"][:, 0]
-    cams = small(
-        model, images, targets, lambda a, g: g.clamp(min=0).pow(3).sum((1, 2), keepdim=True)
-    )
-    cubes = torch.stack([enlarge(cam, images[0]) for cam in cams])
-    assert (scaled(cubes, cams) - wanted).abs().max() < 1e-5
-    ours = attribute("gradcam_pp", model, images, targets)
-    both = torch.stack([ours.flatten(1), wanted.flatten(1)], 1)
-    assert all(torch.corrcoef(pair)[0, 1] < 0.98 for pair in both)
-
-
 def tiny(weight, side=2):
     """A 1x1 convolution that copies channels, a rectifier, a global mean and a linear head."""
     channels = len(weight[0])
@@ -312,77 +255,9 @@ def tiny(weight, side=2):
 
 
 IMAGE = torch.tensor([[[[1.0, 0.0], [2.0, 1.0]], [[0.0, 3.0], [0.0, 0.0]]]])
+
+
 ignore_coarse = pytest.mark.filterwarnings("ignore::attrcheck.methods.stages.CoarseGrid")
-
-
-@ignore_coarse
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [
-        # Channel 0 sums to 4 with gradient 8 / 4 = 2, channel 1 to 3 with gradient -4 / 4 = -1.
-        ("gradcam", [[2.0, 0.0], [4.0, 2.0]]),
-        ("xgradcam", [[2.0, 0.0], [4.0, 2.0]]),
-        ("layercam", [[2.0, 0.0], [4.0, 2.0]]),
-        # Four cells of 4 / (8 + 4 * 8) * 2 = 0.2 make a weight of 0.8.
-        ("gradcam_pp", [[0.8, 0.0], [1.6, 0.8]]),
-        ("smooth_gradcam_pp", [[0.8, 0.0], [1.6, 0.8]]),
-    ],
-)
-def test_by_hand(name, wanted):
-    still = {"noise": Noise(2, 0.0)} if name.startswith("smooth") else {}
-    found = attribute(name, tiny([[8.0, -4.0]]), IMAGE, torch.tensor([0]), (1,), **still)
-    assert torch.allclose(found, torch.tensor([wanted]))
-
-
-@ignore_coarse
-def test_score_cam_by_hand():
-    # M_0 = A_0 / 2 leaves [[.5, 0], [2, .5]] and M_1 = A_1 / 3 leaves [[0, 0], [0, 0]] of channel
-    # 0; of channel 1 they leave 0 and 3. So f(x M_0) = 2 * 3 = 6 and f(x M_1) = -3.
-    weights = torch.tensor([6.0, -3.0]).softmax(0)
-    wanted = weights[0] * IMAGE[:, 0] + weights[1] * IMAGE[:, 1]
-    found = attribute("scorecam", tiny([[8.0, -4.0]]), IMAGE, torch.tensor([0]))
-    assert torch.allclose(found, wanted)
-
-
-@ignore_coarse
-def test_grad_cam_pp_weights_are_the_true_derivatives_of_the_exponential():
-    model = tiny([[3.0, 1.5, -2.0]], side=4)
-    image = smooth_images(1, 4, seed=5).double().abs()
-    model = model.double()
-    activations, logit = image.clone(), None
-    weights = torch.zeros(3, dtype=torch.float64)
-    for k in range(3):
-        total = activations[0, k].sum()
-        for cell in range(16):
-            x = activations[0, k].flatten()[cell].clone().requires_grad_()
-            with_x = activations.flatten().clone()
-            with_x[16 * k + cell] = 0
-            hot = torch.zeros_like(with_x)
-            hot[16 * k + cell] = 1
-            logit = model((with_x + x * hot).view(1, 3, 4, 4))[0, 0]
-            first = torch.autograd.grad(logit.exp(), x, create_graph=True)[0]
-            second = torch.autograd.grad(first, x, create_graph=True)[0]
-            third = torch.autograd.grad(second, x)[0]
-            ratio = second / (2 * second + total * third)
-            weights[k] += (ratio * first.clamp(min=0)).item()
-    # The factor exp(f), the same for all channels, is left out of ours.
-    wanted = (weights[:, None, None] / logit.exp().item() * activations[0]).sum(0)
-    found = attribute("gradcam_pp", model, image, torch.tensor([0]))
-    assert torch.allclose(found[0], wanted.detach(), rtol=1e-9)
-    assert found.max() > 0.1
-
-
-@ignore_coarse
-def test_grad_cam_pp_survives_what_no_rectifier_made():
-    # A_0 sums to -4 and has gradient 1 / 2: by the letter, cells would divide by 2 - 2 = 0.
-    network = nn.Sequential(nn.Conv2d(2, 2, 1, bias=False), nn.AvgPool2d(2), nn.Flatten())
-    network[0].weight.data = torch.eye(2)[:, :, None, None]
-    network.append(nn.Linear(2, 1, bias=False))
-    network[3].weight.data = torch.tensor([[2.0, 4.0]])
-    image = torch.tensor([[[[-4.0, 0.0], [0.0, 0.0]], [[0.0, 4.0], [0.0, 0.0]]]])
-    # Weights: four cells of .5 / 2, and four of 1 / (2 + 4).
-    found = attribute("gradcam_pp", prepare(network), image, torch.tensor([0]))
-    assert torch.allclose(found, torch.tensor([[[0.0, 8 / 3], [0.0, 0.0]]]))
 
 
 @ignore_coarse
@@ -395,120 +270,6 @@ def test_a_map_may_be_zero_and_says_why(name):
     if name != "scorecam":  # its weights are never negative
         still = {"noise": Noise(2, 0.0)} if name.startswith("smooth") else {}
         assert (attribute(name, model, IMAGE, torch.tensor([0]), (1,), **still) == 0).all()
-
-
-@each_cam
-@pytest.mark.parametrize("stage", ["features.0", "features_0"])
-def test_another_stage_by_the_name_of_its_module_or_node(name, stage):
-    model, arrays = published()
-    images, targets = arrays["images"][:1], arrays["targets"][:1]
-    other = attribute(name, model, images, targets, (1,), stage=stage)
-    last = attribute(name, model, images, targets, (1,), stage="features.1")
-    assert torch.equal(last, attribute(name, model, images, targets, (1,)))
-    assert not torch.allclose(other, last, rtol=0.1)
-
-
-def test_a_stage_can_be_bound_and_registered(registries):
-    gradcam = method.get("gradcam")
-    early = functools.partial(gradcam.attribute, stage="c1")
-    method("gradcam_early", not_applicable=gradcam.not_applicable, constant=gradcam.constant)(early)
-    model, arrays = published()
-    found = method.get("gradcam_early").attribute(model, arrays["images"], arrays["targets"])
-    wanted = attribute("gradcam", model, arrays["images"], arrays["targets"], stage="c1")
-    assert torch.equal(found, wanted)
-
-
-@each_cam
-def test_an_unknown_stage_gets_close_matches_and_one_of_each_size(name):
-    model, arrays = published()
-    images, targets = arrays["images"][:1], arrays["targets"][:1]
-    wanted = (
-        r"no stage 'features\.2'; did you mean features_.*? "
-        r"The last one of each size: tanh \(16x16\), features_1 \(8x8\)$"
-    )
-    with pytest.raises(ValueError, match=wanted):
-        attribute(name, model, images, targets, (1,), stage="features.2")
-    for no_map in ("f", "mean", "x", "output"):
-        with pytest.raises(ValueError, match=f"no stage '{no_map}'"):
-            attribute(name, model, images, targets, (1,), stage=no_map)
-
-
-def test_a_coarse_grid_warns_once_a_model():
-    model = tiny([[8.0, -4.0]])
-    with pytest.warns(CoarseGrid, match=r"'_1'.* grid of 2x2, coarser than 4x4 patches"):
-        attribute("gradcam", model, IMAGE, torch.tensor([0]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for name in CAMS:
-            attribute(name, model, IMAGE, torch.tensor([0]), (1,))
-    with pytest.warns(CoarseGrid):
-        attribute("scorecam", tiny([[8.0, -4.0]]), IMAGE, torch.tensor([0]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        attribute("gradcam", tiny([[8.0, -4.0, 1.0]], 4), smooth_images(1, 4), torch.tensor([0]))
-
-
-class Branches(nn.Module):
-    def forward(self, x):
-        return x.mean((2, 3)) if x.sum() > 0 else x.amax((2, 3))
-
-
-class Tokens(nn.Module):
-    """Patches, and then some way of mixing them."""
-
-    def __init__(self, mix, after=None):
-        super().__init__()
-        self.patches, self.mix = nn.Conv2d(3, 4, 4, 4), mix
-        self.after = after or nn.Identity()
-
-    def forward(self, x):
-        grid = self.patches(x)
-        tokens = self.mix(grid.flatten(2).transpose(1, 2))
-        return self.after(tokens.transpose(1, 2).unflatten(2, (2, 2))).mean((2, 3))
-
-
-class Attention(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.heads = nn.MultiheadAttention(4, 2, batch_first=True)
-
-    def forward(self, x):
-        return self.heads(x, x, x)[0]
-
-
-class Head(nn.Module):
-    """A linear head written as a product with a weight: no attention."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.eye(4))
-
-    def forward(self, x):
-        return x @ self.weight
-
-
-@each_cam
-def test_a_transformer_has_no_stage(name):
-    applies = method.get(name).not_applicable
-    blank = worlds.blank()
-    assert "attention follows" in applies(prepare(models.get("vit").build(blank)))
-    assert "attention follows" in applies(prepare(Tokens(Attention())))
-    with_sdpa = Tokens(lambda x: F.scaled_dot_product_attention(x, x, x))
-    assert "attention follows" in applies(prepare(with_sdpa))
-    assert applies(prepare(Tokens(lambda x: x @ x.transpose(1, 2) @ x))) is not None
-    assert applies(prepare(Tokens(Head()))) is None
-    assert applies(prepare(Tokens(Attention(), nn.Conv2d(4, 4, 1)))) is None
-
-
-@each_cam
-def test_without_a_convolution_or_a_graph_there_is_no_cam(name):
-    applies = method.get(name).not_applicable
-    assert "no convolution" in applies(prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 3))))
-    with pytest.warns(NotTraceable):
-        model = prepare(Branches())
-    assert "could not be traced" in applies(model)
-    with pytest.raises(TypeError, match="prepared graph"):
-        attribute(name, model, smooth_images(1, 4), torch.tensor([0]), (1,))
 
 
 def test_the_cost_of_score_cam_is_that_of_the_widest_family():

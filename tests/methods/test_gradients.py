@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from captum.attr import DeepLiftShap, IntegratedGradients
 from torch import nn
 from torch.nn import functional as F
 
@@ -15,24 +14,31 @@ from attrcheck.contracts import Dataset
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods.deeplift import contributions
-from attrcheck.methods.integrated import BACKGROUND, background, blurred_baseline, integrated
+from attrcheck.methods.integrated import BACKGROUND
 from attrcheck.tensors.batching import limited_to
 from tests import worlds
-from tests.worlds import FAMILIES, smooth_images, without_biases
+from tests.worlds import FAMILIES, smooth_images
 
 VECTORS = Path(__file__).parents[1] / "data" / "gradients.npz"
+
+
 SIGNED = [
     *("gradient", "input_x_gradient", "integrated_gradients", "integrated_gradients_uniform"),
     *("integrated_gradients_blur", "expected_gradients", "deeplift", "deepshap"),
 ]
+
+
 ABSOLUTE = {
     "saliency": "gradient",
     "input_x_gradient_abs": "input_x_gradient",
     "integrated_gradients_abs": "integrated_gradients",
     "integrated_gradients_uniform_abs": "integrated_gradients_uniform",
 }
+
+
 COUNT = 3
+
+
 SEEDS = (11, 12, 13)
 
 
@@ -61,11 +67,6 @@ def attribute(name, model, data, images, targets, seeds=SEEDS):
     return function(model, images, targets, **asked)
 
 
-def logits(model, images, targets):
-    with torch.no_grad():
-        return model(images).gather(1, targets[:, None])[:, 0]
-
-
 def error(found, wanted):
     """The largest error, relative to the largest value of the same image."""
     found, wanted = found.reshape(len(found), -1), wanted.reshape(len(wanted), -1)
@@ -81,7 +82,8 @@ def dataset_of(images):
 
 
 each_family = pytest.mark.parametrize("family", FAMILIES)
-both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
+
+
 each_method = pytest.mark.parametrize("name", [*SIGNED, *ABSOLUTE])
 
 
@@ -121,190 +123,12 @@ def test_maps_are_the_published_ones(name, published, vectors):
     assert error(found, arrays[f"attr_{published}"]) < 1e-5
 
 
-def test_one_baseline_for_all_images_gives_the_published_map(vectors):
-    network, arrays = vectors
-    baseline = arrays["ig_uniform_baseline"]
-    found = integrated(network, arrays["images"], arrays["targets"], baseline)
-    assert error(found, arrays["attr_igu_raw"]) < 1e-5
-
-
 @pytest.mark.parametrize(("name", "signed"), ABSOLUTE.items())
 def test_the_sign_is_dropped_after_channels_are_summed(name, signed):
     found, wanted = attribute(name, *subject("resnet")), attribute(signed, *subject("resnet"))
     assert error(found, wanted.abs()) < 1e-6
     assert found.min() >= 0
     assert wanted.min() < 0
-
-
-def uniform(images):
-    draws = [torch.rand(images.shape[1:], generator=torch.manual_seed(seed)) for seed in SEEDS]
-    return 2 * torch.stack(draws) - 1
-
-
-BASELINES = {
-    "integrated_gradients": torch.zeros_like,
-    "integrated_gradients_uniform": uniform,
-    "integrated_gradients_blur": blurred_baseline,
-}
-
-
-# Fifty nodes see each kink of a piecewise linear network only roughly; SiLU has none.
-@pytest.mark.parametrize(
-    ("family", "weights", "tolerance"),
-    [("efficientnet", "trained", 2e-3), *((family, "random", 0.05) for family in FAMILIES)],
-)
-@pytest.mark.parametrize("name", BASELINES)
-def test_integrated_gradients_sum_to_the_change(name, family, weights, tolerance):
-    model, data, images, targets = subject(family, weights)
-    total = attribute(name, model, data, images, targets).sum((1, 2))
-    start = logits(model, BASELINES[name](images), targets)
-    size = model(images).abs().amax(1)
-    change = logits(model, images, targets) - start
-    assert ((total - change).abs() / size).max() < tolerance
-    assert (change.abs() / size).min() > 2 * tolerance
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_integrated_gradients_are_captums(name):
-    model, data, images, targets = subject("resnet")
-    double = prepare(model).double()
-    # In double precision, since rounding may push a node across a kink.
-    images, baselines = images.double(), BASELINES[name](images).double()
-    wanted = IntegratedGradients(double).attribute(
-        images, baselines, targets, n_steps=50, internal_batch_size=50
-    )
-    assert error(integrated(double, images, targets, baselines), wanted.sum(1)) < 1e-7
-    assert error(attribute(name, double, data, images, targets), wanted.sum(1)) < 1e-4
-
-
-@pytest.mark.parametrize("family", ["resnet", "vgg", "inception", "densenet"])
-def test_input_x_gradient_is_integrated_gradients_without_biases(family):
-    model, data, images, _ = subject(family)
-    bare = without_biases(model)
-    targets = bare(images).argmax(1)
-    wanted = attribute("integrated_gradients", bare, data, images, targets)
-    assert error(attribute("input_x_gradient", bare, data, images, targets), wanted) < 1e-3
-
-
-@pytest.mark.parametrize(("side", "radius", "sigma"), [(224, 25, 41.0), (32, 4, 41 / 7)])
-def test_blur_has_its_true_sigma(side, radius, sigma):
-    point = torch.zeros(1, 2, side, side)
-    point[0, 1, side // 2, side // 2] = 1
-    offsets = np.arange(-radius, radius + 1)
-    kernel = np.exp(-(offsets**2) / (2 * sigma**2))
-    wanted = np.zeros((side, side))
-    place = slice(side // 2 - radius, side // 2 + radius + 1)
-    wanted[place, place] = np.outer(kernel, kernel) / kernel.sum() ** 2
-    found = blurred_baseline(point)
-    np.testing.assert_allclose(found[0, 1], wanted, rtol=1e-4, atol=1e-9)
-    assert (found[0, 0] == 0).all()
-
-
-def test_blur_mirrors_at_the_border():
-    flat = torch.full((1, 3, 8, 12), 0.7)
-    assert torch.allclose(blurred_baseline(flat), flat)
-    ramp = torch.arange(8.0).expand(1, 1, 8, 8)
-    # Radius 1, sigma 41 / 28: the corner sees itself once and its neighbour, 1, twice.
-    weight = np.exp(-1 / (2 * (41 / 28) ** 2))
-    assert torch.allclose(
-        blurred_baseline(ramp)[0, 0, 3, 0], torch.tensor(2 * weight / (1 + 2 * weight)).float()
-    )
-
-
-def test_the_blurred_baseline_of_one_colour_is_the_image():
-    model, data, images, targets = subject("resnet")
-    flat = torch.ones_like(images)
-    assert attribute("integrated_gradients_blur", model, data, flat, targets).abs().max() < 1e-4
-    assert "one colour" in method.get("integrated_gradients_blur").constant
-
-
-def test_expected_gradients_of_a_linear_model_are_exact():
-    linear = nn.Sequential(nn.Flatten(), nn.Linear(3 * 6 * 6, 4)).requires_grad_(False)
-    pictures, images = smooth_images(25, 6), smooth_images(2, 6, seed=3)
-    targets = torch.tensor([1, 3])
-    weights = linear[1].weight[targets].view(2, 3, 6, 6)
-    wanted = (weights * (images - pictures[:BACKGROUND].mean(0))).sum(1)
-    for name in ("expected_gradients", "deepshap"):
-        model = prepare(linear)
-        found = attribute(name, model, dataset_of(pictures), images, targets, (5, 6))
-        assert error(found, wanted) < 1e-5
-
-
-def test_expected_gradients_sum_to_the_change_in_expectation(vectors):
-    network, arrays = vectors
-    data = dataset_of(smooth_images(BACKGROUND))
-    image, target = arrays["images"][:1], arrays["targets"][:1]
-    images, targets = image.expand(60, -1, -1, -1), target.expand(60)
-    totals = attribute("expected_gradients", network, data, images, targets, range(60)).sum((1, 2))
-    pictures = background(data, image)
-    start = logits(network, pictures, target.expand(BACKGROUND)).mean()
-    change = logits(network, image, target)[0] - start
-    assert totals.std() > 0
-    assert (totals.mean() - change).abs() < 4 * totals.std() / 60**0.5
-    # A draw in every fifth of the way, so that even one map is close.
-    assert totals.std() < 0.05 * change.abs()
-
-
-@each_family
-def test_expected_gradients_nearly_sum_to_the_change(family):
-    model, data, images, targets = subject(family)
-    total = attribute("expected_gradients", model, data, images, targets).sum((1, 2))
-    pictures = background(data, images)
-    start = torch.stack([logits(model, pictures, t.expand(BACKGROUND)).mean() for t in targets])
-    change = logits(model, images, targets) - start
-    assert error(total[:, None], change[:, None]) < 0.25
-
-
-def test_the_background_is_the_same_for_every_selection_of_images():
-    pictures = smooth_images(BACKGROUND + 5, 8)
-    data = dataset_of(pictures)
-    assert torch.allclose(background(data, pictures[:1]), pictures[:BACKGROUND], atol=1e-5)
-    few = background(data.head(BACKGROUND + 1), pictures[3:4])
-    assert torch.equal(few, background(data, pictures))
-    assert background(data.head(4), pictures.double()).dtype == torch.float64
-    assert len(background(data.head(4), pictures)) == 4
-
-
-@each_family
-@both_weights
-def test_deepshap_sums_to_the_change(family, weights):
-    model, data, images, targets = subject(family, weights)
-    total = attribute("deepshap", model, data, images, targets).sum((1, 2))
-    pictures = background(data, images)
-    start = torch.stack([logits(model, pictures, t.expand(BACKGROUND)).mean() for t in targets])
-    change = logits(model, images, targets) - start
-    assert error(total[:, None], change[:, None]) < 1e-3
-
-
-@each_family
-def test_deepshap_is_the_mean_of_deeplift_over_baselines(family):
-    model, data, images, targets = subject(family)
-    maps = [contributions(model, images, targets, b[None]) for b in background(data, images)]
-    found = attribute("deepshap", model, data, images, targets)
-    assert error(found, torch.stack(maps).mean(0)) < 1e-3
-
-
-def test_deepshap_is_captums_where_that_is_right():
-    _, data, images, targets = subject("vgg")
-    # Captum 0.9 loses part of the sum at max poolings, so here is none.
-    average = nn.Sequential(nn.Conv2d(3, 6, 5, 2, 2), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten())
-    torch.manual_seed(0)
-    average.append(nn.Linear(6 * 8 * 8, 12)).append(nn.Sigmoid()).append(nn.Linear(12, 10))
-    average.requires_grad_(False)
-    inputs = images.clone().requires_grad_()
-    with pytest.warns(UserWarning, match="Setting forward, backward hooks"):
-        wanted = DeepLiftShap(average).attribute(inputs, background(data, images), targets)
-    found = attribute("deepshap", prepare(average), data, images, targets)
-    assert error(found, wanted.detach().sum(1)) < 1e-4
-
-
-def test_an_image_that_is_its_own_background_gets_nothing():
-    model, _, images, targets = subject("resnet")
-    data = dataset_of(images[:1])
-    for name in ("deepshap", "expected_gradients"):
-        own = background(data, images)
-        assert (attribute(name, model, data, own, targets[:1], (1,)) == 0).all()
-        assert "only one" in method.get(name).constant
 
 
 @each_method

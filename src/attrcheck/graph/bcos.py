@@ -22,8 +22,8 @@ class Encode(nn.Module):
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         super().__init__()
-        scale = torch.tensor([*std, *(-each for each in std)])
-        shift = torch.tensor([*mean, *(1 - each for each in mean)])
+        scale = torch.tensor([*std, *(-value for value in std)])
+        shift = torch.tensor([*mean, *(1 - value for value in mean)])
         # No part of the weights: they belong to the dataset.
         self.register_buffer("scale", scale.view(-1, 1, 1), persistent=False)
         self.register_buffer("shift", shift.view(-1, 1, 1), persistent=False)

@@ -24,16 +24,16 @@ def middle(model: fx.GraphModule) -> fx.Node | None:
     dependent = _dependent(model.graph)
     total = sum(type(module_of(model, node)) is nn.Conv2d for node in order)
     before, reach = 0, 0
-    found: dict[int, fx.Node] = {}
+    cuts: dict[int, fx.Node] = {}
     for node, place in order.items():
         before += type(module_of(model, node)) is nn.Conv2d
         if node in dependent:
             # Nothing from before this node is read after it.
             if reach <= place and 0 < before < total:
-                found[before] = node
+                cuts[before] = node
             reach = max([reach, *(order[user] for user in node.users)])
-    nearest = min(found, key=lambda count: abs(2 * count - total), default=0)
-    return found.get(nearest)
+    nearest = min(cuts, key=lambda count: abs(2 * count - total), default=0)
+    return cuts.get(nearest)
 
 
 def halves(model: nn.Module) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -68,8 +68,8 @@ def until(model: fx.GraphModule, cut: fx.Node) -> fx.GraphModule:
 
 def _dependent(graph: fx.Graph) -> set[fx.Node]:
     """The nodes that depend on the image, be it on its size alone."""
-    found: set[fx.Node] = set()
+    nodes: set[fx.Node] = set()
     for node in graph.nodes:
-        if node.op == "placeholder" or found.intersection(node.all_input_nodes):
-            found.add(node)
-    return found
+        if node.op == "placeholder" or nodes.intersection(node.all_input_nodes):
+            nodes.add(node)
+    return nodes

@@ -27,7 +27,7 @@ def attentions(model: fx.GraphModule) -> list[fx.Node]:
 
 
 def evidence(model: fx.GraphModule) -> fx.Node | None:
-    """The convolution whose maps, one a class, are averaged over space into the logits, if any."""
+    """The convolution whose maps, one per class, are averaged into the logits, if any."""
     (output,) = model.graph.find_nodes(op="output")
     node = output.args[0]
     while isinstance(module_of(model, node), nn.Flatten) or call_name(node) in SHAPE_CALLS:
@@ -59,10 +59,10 @@ _STAGES: PerModel[str | None] = PerModel()
 
 
 def last_stage(model: fx.GraphModule, images: Tensor) -> str | None:
-    """The node with the last map of more than one pixel behind a convolution that is no pooling.
+    """The node with the last map of more than one pixel behind a convolution, poolings aside.
 
-    That is where Grad-CAM looks; None where there is none. A convolution that classifies is no
-    stage if there is another. Found once per model and image size.
+    That is where Grad-CAM looks; None where there is none. A convolution that classifies is not
+    a stage if there is another. Found once per model and image size.
     """
     return _STAGES.get(model, images.shape[1:], lambda: _find_stage(model, images))
 

@@ -27,13 +27,13 @@ def module_of(model: fx.GraphModule, node: fx.Node) -> nn.Module | None:
 
 def signals(graph: fx.Graph) -> set[fx.Node]:
     """The nodes that are tensors and depend on the image; the rest are sizes and constants."""
-    found: set[fx.Node] = set()
+    carrying: set[fx.Node] = set()
     for node in graph.nodes:
         if node.op == "placeholder" or (
-            found.intersection(node.all_input_nodes) and not _asks(node)
+            carrying.intersection(node.all_input_nodes) and not _asks(node)
         ):
-            found.add(node)
-    return found
+            carrying.add(node)
+    return carrying
 
 
 def _asks(node: fx.Node) -> bool:

@@ -66,8 +66,8 @@ def overwrite(model: fx.GraphModule) -> None:
 
     def free(operand: fx.Node) -> bool:
         """Whether it is a tensor of its own that has no other use."""
-        own = isinstance(module_of(model, operand), FRESH) or operand.target in ADDED
-        return own and len(operand.users) == 1
+        fresh = isinstance(module_of(model, operand), FRESH) or operand.target in ADDED
+        return fresh and len(operand.users) == 1
 
     for node in model.graph.nodes:
         module = module_of(model, node)

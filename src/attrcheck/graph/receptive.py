@@ -23,32 +23,32 @@ class Field:
     high: int = 0
 
 
-def receptive_field(model: fx.GraphModule, node: fx.Node) -> Field | str:
+def receptive_field(model: fx.GraphModule, last: fx.Node) -> Field | str:
     """What a place at this node sees, in rows as in columns; or why that cannot be said."""
     tensors = signals(model.graph)
     fields: dict[fx.Node, Field] = {}
-    for each in model.graph.nodes:
-        if each not in tensors:
+    for node in model.graph.nodes:
+        if node not in tensors:
             continue
-        before = [fields[part] for part in each.all_input_nodes if part in tensors]
-        module = module_of(model, each)
-        if each.op == "placeholder":
-            fields[each] = Field()
+        before = [fields[part] for part in node.all_input_nodes if part in tensors]
+        module = module_of(model, node)
+        if node.op == "placeholder":
+            fields[node] = Field()
         elif type(module) in WINDOWS:
             if not isinstance(field := _through(module, before[0]), Field):
-                return f"{field} (at {each.name})"
-            fields[each] = field
-        elif type(module) in POINTWISE or call_name(each) in SCALINGS or _crops(each):
+                return f"{field} (at {node.name})"
+            fields[node] = field
+        elif type(module) in POINTWISE or call_name(node) in SCALINGS or _crops(node):
             if len({field.step for field in before}) > 1:
-                return f"maps of different scales meet (at {each.name})"
+                return f"maps of different scales meet (at {node.name})"
             low, high = min(f.low for f in before), max(f.high for f in before)
-            fields[each] = Field(before[0].step, low, high)
+            fields[node] = Field(before[0].step, low, high)
         else:
-            what = type(module).__name__ if module else f"{call_name(each)}()"
-            return f"{what} may see the whole image (at {each.name})"
-        if each is node:
+            what = type(module).__name__ if module else f"{call_name(node)}()"
+            return f"{what} may see the whole image (at {node.name})"
+        if node is last:
             break
-    return fields[node]
+    return fields[last]
 
 
 def _through(window: Any, field: Field) -> Field | str:

@@ -17,7 +17,7 @@ Transposed = Callable[[Tensor], Tensor]
 
 
 def direct(module: nn.Module, weight: Any, shape: torch.Size) -> Transposed | None:
-    """W^T of a layer with this weight, for inputs of this shape; None of what is no such layer."""
+    """W^T of a layer with this weight, for inputs of this shape; None for other modules."""
     if type(module) is nn.Linear:
         return lambda upstream: upstream @ weight
     if type(module) is nn.Conv2d and module.padding_mode == "zeros" and module.padding != "same":

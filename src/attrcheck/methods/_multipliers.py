@@ -86,8 +86,8 @@ class _Pulling(_Part):
             assert back is not None
             return (back(upstream),)
         pairs = upstream.reshape(tape.images, -1, *upstream.shape[1:])
-        found = self.rule.pull(self.module, tape, pairs, *tape.kept.pop(self.name))
-        return tuple(each.flatten(0, 1) for each in found)
+        shares = self.rule.pull(self.module, tape, pairs, *tape.kept.pop(self.name))
+        return tuple(share.flatten(0, 1) for share in shares)
 
 
 class _Pulled(Function):
@@ -145,7 +145,7 @@ def multipliers(
         logits = seeing(tape, torch.cat([images, baselines]))
     with torch.enable_grad():
         pairs = images.new_zeros(()).expand(shape[0] * shape[1], *images.shape[1:])
-        found = pulling(tape, pairs.requires_grad_())
+        outputs = pulling(tape, pairs.requires_grad_())
         chosen = F.one_hot(targets, logits.shape[1]).to(logits).repeat_interleave(shape[1], 0)
-        (slopes,) = torch.autograd.grad(found, pairs, chosen)
+        (slopes,) = torch.autograd.grad(outputs, pairs, chosen)
     return slopes.view(*shape, *images.shape[1:])

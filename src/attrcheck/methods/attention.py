@@ -40,10 +40,10 @@ class Reader:
         logits, self.attention, patches = self._run(images.detach())
         self.grid = height, width = patches.shape[2:]
         tokens = self.attention[0].shape[-1]
-        for each in self.attention:
-            if each.ndim != 4 or each.shape[2:] != (tokens, tokens) or tokens <= height * width:
+        for layer in self.attention:
+            if layer.ndim != 4 or layer.shape[2:] != (tokens, tokens) or tokens <= height * width:
                 raise ValueError(
-                    f"attention of shape {list(each.shape)} is not that of a class token and "
+                    f"attention of shape {list(layer.shape)} is not that of a class token and "
                     f"{height}x{width} patches to each other"
                 )
         return logits
@@ -60,16 +60,16 @@ def _reading(model: fx.GraphModule, names: Collection[str]) -> fx.GraphModule:
     them cuts."""
     graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
     logits = graph.graph_copy(model.graph, copies)
-    found: list[fx.Node] = []
+    read: list[fx.Node] = []
     patches = None
     for node, copied in copies.items():
         if node.name in names:
             with graph.inserting_after(copied):
-                found.append(graph.call_function(_end, (copied,)))
-            copied.replace_all_uses_with(found[-1], lambda user: user is not found[-1])
-        elif not found and isinstance(module_of(model, node), nn.Conv2d):
+                read.append(graph.call_function(_end, (copied,)))
+            copied.replace_all_uses_with(read[-1], lambda user: user is not read[-1])
+        elif not read and isinstance(module_of(model, node), nn.Conv2d):
             patches = copied
-    graph.output((logits, found, patches))
+    graph.output((logits, read, patches))
     return fx.GraphModule(model, graph)
 
 
@@ -89,14 +89,14 @@ def summed(layers: list[Tensor]) -> Tensor:
 
 
 def needs_attention(model: nn.Module) -> str | None:
-    """Why a model is no vision transformer that reads its class off a token, or None."""
+    """Why a model is not a vision transformer that reads its class off a token, or None."""
     if not isinstance(model, fx.GraphModule):
         return "the model is not a prepared graph: it could not be traced, see the warning"
-    found = attentions(model)
-    if not found:
+    softmaxes = attentions(model)
+    if not softmaxes:
         return "the model has no attention"
     nodes = list(model.graph.nodes)
-    first, last = nodes.index(found[0]), nodes.index(found[-1])
+    first, last = nodes.index(softmaxes[0]), nodes.index(softmaxes[-1])
     if not any(isinstance(module_of(model, node), nn.Conv2d) for node in nodes[:first]):
         return "no convolution cuts the image into patches"
     if [token for node in nodes[last:] for token in _taken(node)] != [0]:
@@ -185,10 +185,12 @@ def chefer_lrp(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     r is the relevance of the attention A: that of the target's logit, one, shared out by LRP. The
     class token's row at the patches, bilinearly enlarged.
     """
-    reader, relevances = Reader(model), Reader(model, ruled(model, KINDS, CALLS))
+    reader, ruled_reader = Reader(model), Reader(model, ruled(model, KINDS, CALLS))
     with torch.enable_grad():
-        found = [
-            torch.autograd.grad(each(images).gather(1, targets[:, None]).sum(), each.attention)
-            for each in (reader, relevances)
-        ]
-    return reader.on_image(summed([a * b for a, b in zip(*found, strict=True)]), images)
+        gradients, relevances = (
+            torch.autograd.grad(run(images).gather(1, targets[:, None]).sum(), run.attention)
+            for run in (reader, ruled_reader)
+        )
+    return reader.on_image(
+        summed([a * b for a, b in zip(gradients, relevances, strict=True)]), images
+    )

@@ -43,7 +43,7 @@ def deconvolved(module: nn.Module, x: Tensor) -> Tensor:
     return valued(rectified(x), module(x.detach()))
 
 
-# A gate is no rectifier: it never blocks, it weighs, and a negative gradient at a gate tells of
+# A gate does not rectify: it never blocks, it weighs, and a negative gradient at a gate tells of
 # the signal that it weighs, not of a feature that speaks against the class. So gates keep their
 # derivative under both rules; the rectifiers inside the branch that computes a gate do not.
 GUIDED: dict[type[nn.Module], BackwardRule] = dict.fromkeys(RECTIFIERS, guided)

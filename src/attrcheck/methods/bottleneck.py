@@ -21,7 +21,7 @@ from attrcheck.tensors.memo import PerModel
 STEPS, SAMPLES = 10, 10
 RATE = 1.0
 BETA = 10.0
-"""Price of information, in nats a feature, against the cross-entropy."""
+"""Price of information, in nats per feature, against the cross-entropy."""
 OPEN = 5.0
 """Where the mask starts, before its sigmoid: nearly all passes."""
 BLUR = 1.0

@@ -121,8 +121,8 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: 
             ends = images[rows]
             if not len(ends):
                 return images.new_zeros(0, len(starts), *images.shape[2:])
-            found = multipliers(model, ends, targets[rows], starts, RULES)
-            return found.mul_(ends[:, None] - starts).sum(2)
+            slopes = multipliers(model, ends, targets[rows], starts, RULES)
+            return slopes.mul_(ends[:, None] - starts).sum(2)
 
         return torch.cat(list(in_batches(block, len(images) * len(starts), model, images)))
 

@@ -44,7 +44,7 @@ def extremal_perturbation(model: nn.Module, images: Tensor, targets: Tensor) -> 
 
 
 def extremal_masks(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
-    """Every image's own mask."""
+    """The mask of every image."""
     images = images.detach()
 
     def optimise(rows: Tensor) -> Tensor:
@@ -113,8 +113,8 @@ def _enlarged(grid: Tensor, images: Tensor) -> Tensor:
 @cache
 def _spread(cells: int, side: int) -> Tensor:
     """The share of every cell in every pixel of a line: [side, cells]."""
-    each = torch.eye(cells)[None, None]
-    return F.interpolate(each, (side, cells), mode="bilinear", align_corners=False)[0, 0]
+    units = torch.eye(cells)[None, None]
+    return F.interpolate(units, (side, cells), mode="bilinear", align_corners=False)[0, 0]
 
 
 def _step_of(area: float, count: int) -> Tensor:

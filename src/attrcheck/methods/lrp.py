@@ -21,8 +21,8 @@ from attrcheck.methods.lrp_rules import (
     EPSILON_PLUS,
     PASSED,
     scale,
-    signals,
     stable,
+    ungated,
 )
 
 
@@ -123,7 +123,7 @@ def activation_as_gradient(module: nn.Module, x: Tensor) -> Tensor:
 def multiply_as_gradient(module: Multiply, a: Tensor, b: Tensor) -> Tensor:
     """All goes to the signal, none to the gate; two signals get one half each."""
     y = module(a, b)
-    operands = signals(module, a, b)
+    operands = ungated(module, a, b)
     if len(operands) == 2:
         return valued(y / 2, y)
     return a * b.detach() if operands[0] is a else a.detach() * b

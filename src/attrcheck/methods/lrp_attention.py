@@ -31,8 +31,8 @@ def positive(module: nn.Linear, x: Tensor) -> tuple[Tensor, Share]:
     def share(relevance: Tensor) -> tuple[Tensor]:
         high, low = x.clamp(min=0), x.clamp(max=0)
         up, down = module.weight.clamp(min=0), module.weight.clamp(max=0)
-        each = relevance / (high @ up.T + low @ down.T + ZERO)
-        return (high * (each @ up) + low * (each @ down),)
+        ratio = relevance / (high @ up.T + low @ down.T + ZERO)
+        return (high * (ratio @ up) + low * (ratio @ down),)
 
     return module(x), share
 
@@ -65,8 +65,8 @@ def add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
     y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
-        each = _quotient(relevance, y)
-        return _conserved(relevance, a * each, b * each)
+        ratio = _quotient(relevance, y)
+        return _conserved(relevance, a * ratio, b * ratio)
 
     return value, share
 
@@ -78,8 +78,8 @@ def product(call: Callable[..., Tensor], a: Tensor, b: Tensor) -> tuple[Tensor, 
     y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
-        each = _quotient(relevance, y)
-        to_a, to_b = each @ b.transpose(-2, -1), a.transpose(-2, -1) @ each
+        ratio = _quotient(relevance, y)
+        to_a, to_b = ratio @ b.transpose(-2, -1), a.transpose(-2, -1) @ ratio
         return _conserved(relevance, a * to_a, b * to_b)
 
     return value, share

@@ -69,10 +69,10 @@ def _favoured(module: nn.Module, x: Tensor, sized: Sized) -> tuple[Tensor, Share
         size = x if positive else x.abs()
         mass, back_of_sizes, back_of_both = sized(size)
         z = torch.copysign(mass, y).add_(y)
-        each, each_size = relevance / z, relevance / z.abs_()
-        if positive and torch.equal(each, each_size):
-            return (back_of_both(each) * x,)
-        return ((back(each) * x).addcmul_(back_of_sizes(each_size), size),)
+        ratio, ratio_of_sizes = relevance / z, relevance / z.abs_()
+        if positive and torch.equal(ratio, ratio_of_sizes):
+            return (back_of_both(ratio) * x,)
+        return ((back(ratio) * x).addcmul_(back_of_sizes(ratio_of_sizes), size),)
 
     return value, share
 
@@ -122,8 +122,8 @@ def add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
         sign = torch.copysign(y.new_ones(()), y)
         of_a, of_b = ((t * sign).clamp_(min=0) for t in (a, b))
-        each = relevance / (of_a + of_b).add_(ZERO)
-        return of_a * each, of_b * each
+        ratio = relevance / (of_a + of_b).add_(ZERO)
+        return of_a * ratio, of_b * ratio
 
     return value, share
 
@@ -156,11 +156,11 @@ def multiply(module: Multiply, a: Tensor, b: Tensor) -> Tensor:
     The gate is the sigmoid's output, else the operand that is spread over the other.
     """
     y = module(a, b)
-    return valued(torch.stack([t.expand_as(y) for t in signals(module, a, b)]).mean(0), y)
+    return valued(torch.stack([t.expand_as(y) for t in ungated(module, a, b)]).mean(0), y)
 
 
-def signals(module: Multiply, a: Tensor, b: Tensor) -> list[Tensor]:
-    """The operands of a product that are no gate."""
+def ungated(module: Multiply, a: Tensor, b: Tensor) -> list[Tensor]:
+    """The operands of a product that are not its gate."""
     if module.gate is not None:
         return [(a, b)[1 - module.gate]]
     size = max(a.numel(), b.numel())

@@ -45,8 +45,8 @@ def occlusion(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
         image, window = place // count, place % count
         cover = rows[window // len(columns)][:, :, None] * columns[window % len(columns)][:, None]
         with torch.no_grad():
-            found: Tensor = model(images[image] * (1 - cover[:, None]))
-        return found.gather(1, targets[image, None])[:, 0]
+            outputs: Tensor = model(images[image] * (1 - cover[:, None]))
+        return outputs.gather(1, targets[image, None])[:, 0]
 
     with torch.no_grad():
         intact = model(images).gather(1, targets[:, None])

@@ -78,8 +78,8 @@ def _bag(model: fx.GraphModule) -> tuple[fx.GraphModule, Field] | str:
 
 def needs_evidence(model: nn.Module) -> str | None:
     """Why a model has no evidence by patch, or None."""
-    found = bag(model)
-    return found if isinstance(found, str) else None
+    known = bag(model)
+    return known if isinstance(known, str) else None
 
 
 def spread(values: Tensor, field: Field, size: torch.Size) -> Tensor:
@@ -92,7 +92,7 @@ def spread(values: Tensor, field: Field, size: torch.Size) -> Tensor:
 
 
 def _seen(count: int, field: Field, pixels: int) -> Tensor:
-    """One row a place: one over the number of pixels that it sees, at those pixels."""
+    """One row per place: one over the number of pixels that it sees, at those pixels."""
     start = field.step * torch.arange(count)[:, None]
     pixel = torch.arange(pixels)
     inside = (start + field.low <= pixel) & (pixel <= start + field.high)
@@ -110,10 +110,10 @@ def _seen(count: int, field: Field, pixels: int) -> Tensor:
 def bagnet_evidence(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     """A patch's evidence for the class, divided by the number of patches and spread over its own
     pixels; sums to the logit."""
-    found = bag(model)
-    if isinstance(found, str):
-        raise TypeError(f"there is no evidence to read: {found}")
-    until_evidence, field = found
+    known = bag(model)
+    if isinstance(known, str):
+        raise TypeError(f"there is no evidence to read: {known}")
+    until_evidence, field = known
     with torch.no_grad():
         values = until_evidence(images)
     chosen = values[torch.arange(len(images)), targets]

@@ -16,7 +16,7 @@ from attrcheck.graph.nodes import call_name, module_of, signals
 from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4
-"""Patches a side of the grid that single deletion judges by default."""
+"""Patches per side of the grid that single deletion removes by default."""
 
 ALL_ZERO = "zero everywhere if no region of the stage speaks for the class"
 
@@ -152,5 +152,5 @@ def needs_stage(model: nn.Module) -> str | None:
     if not convolved:
         return "the model has no convolution"
     if attended:
-        return "attention follows the last convolution: it is no stage, only cuts patches"
+        return "attention follows the last convolution: it only cuts patches and is not a stage"
     return None

@@ -60,8 +60,8 @@ def game(
     def logits(part: slice) -> Tensor:
         keep = coalitions[part].to(image)[:, labels]
         with torch.no_grad():
-            found: Tensor = model(image * keep[:, None])
-        return found[:, target]
+            outputs: Tensor = model(image * keep[:, None])
+        return outputs[:, target]
 
     return torch.cat(list(in_batches(logits, len(coalitions), model, image[None]))).double().cpu()
 
@@ -121,8 +121,8 @@ def local_coefficients(present: Tensor, values: Tensor) -> Tensor:
     gram = centred.T @ (weights[:, None] * centred)
     moment = centred.T @ (weights * (values - shares @ values))
     gram.diagonal().add_(RIDGE)
-    found: Tensor = torch.linalg.solve(gram, moment)
-    return found
+    coefficients: Tensor = torch.linalg.solve(gram, moment)
+    return coefficients
 
 
 @method(
@@ -165,8 +165,8 @@ def shapley_maps(
         ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
         empty, full, *values = game(model, image, target, labels, torch.cat([ends, drawn]))
         weights = torch.ones(len(drawn), dtype=torch.float64)
-        found = shapley_values(drawn, weights, torch.stack(values) - empty, full - empty)
-        maps.append(spread(found, labels))
+        shares = shapley_values(drawn, weights, torch.stack(values) - empty, full - empty)
+        maps.append(spread(shares, labels))
     return torch.stack(maps).to(images)
 
 
@@ -192,5 +192,5 @@ def shapley_values(coalitions: Tensor, weights: Tensor, values: Tensor, total: T
     free = present[:, :-1] - present[:, -1:]
     rest = values - total * present[:, -1]
     scale = weights.sqrt()
-    found = torch.linalg.lstsq(free * scale[:, None], rest * scale, driver="gelsd").solution
-    return torch.cat([found, (total - found.sum())[None]])
+    shares = torch.linalg.lstsq(free * scale[:, None], rest * scale, driver="gelsd").solution
+    return torch.cat([shares, (total - shares.sum())[None]])

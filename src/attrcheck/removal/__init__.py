@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Removal:
     """A registered removal: `remove(images, keep)`, keep [N, H, W] with 1 where a pixel is kept.
 
-    It may ask, by the name of a keyword, for `seeds`, one int an image to draw random numbers
+    It may ask, by the name of a keyword, for `seeds`, one int per image to draw random numbers
     from, so that what an image becomes does not depend on the others of its batch.
     fixed: what a removed pixel becomes does not depend on which others are kept.
     """

@@ -72,8 +72,8 @@ def matrix(height: int, width: int, dtype: torch.dtype, device: torch.device) ->
     def along(side: int) -> Tensor:
         """[1 2 1] about the diagonal."""
         off = torch.ones(side - 1, dtype=dtype, device=device)
-        own = torch.full((side,), 2.0, dtype=dtype, device=device)
-        return torch.diag(own) + torch.diag(off, 1) + torch.diag(off, -1)
+        centre = torch.full((side,), 2.0, dtype=dtype, device=device)
+        return torch.diag(centre) + torch.diag(off, 1) + torch.diag(off, -1)
 
     return torch.kron(along(height), along(width))
 

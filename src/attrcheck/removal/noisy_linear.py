@@ -25,7 +25,7 @@ def noisy_linear(
 
     Gaussian noise, independent in each removed pixel and channel, with the standard deviation
     `noise` in the units of the images given; ROAD as published works on pixels from 0 to 1. It is
-    drawn from the seeds, one an image, or from the generator, or else from torch's global one.
+    drawn from the seeds, one per image, or from the generator, or else from torch's global one.
     An image of which nothing is kept becomes zero, the dataset's mean once images are normalised.
     The means are right to `tolerance`, in standard deviations of the channel's kept pixels.
     """
@@ -52,7 +52,7 @@ def _check(images: Tensor, keep: Tensor, seeds: Sequence[int] | None, tolerance:
         )
     if seeds is not None and len(seeds) != len(images):
         raise ValueError(
-            f"noisy_linear wants one seed an image: {len(images)} of them, not {len(seeds)}"
+            f"noisy_linear wants one seed per image: {len(images)} of them, not {len(seeds)}"
         )
     if not tolerance > 0:
         raise ValueError(f"noisy_linear wants a tolerance above zero, not {tolerance:g}")

@@ -45,8 +45,6 @@ LAZY = {
     ("registry.py", "importlib.metadata"): "slow, and an idle plugin asks for no name",
     ("removal/noisy_linear.py", "torch"): "part of the public face, which is free of torch",
     ("removal/noisy_linear.py", "attrcheck"): "part of the public face, which is free of torch",
-    ("adapters/*", "attrcheck.adapters.vision"): "it imports torchvision, which few runs need",
-    ("adapters/*", "captum.metrics"): "few runs need it",
     ("adapters/*", "pytorch_grad_cam"): "an optional library",
     ("adapters/*", "quantus"): "an optional library",
     ("adapters/vision.py", "torchvision"): "tried again if its first import fails",

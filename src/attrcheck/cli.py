@@ -15,7 +15,7 @@ from tabulate import tabulate
 from attrcheck.contracts import Method
 from attrcheck.engine.settings import PROFILES
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin.options import KINDS
+from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal

@@ -19,6 +19,7 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.plugin.options import KINDS
+from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal

@@ -59,9 +59,9 @@ def test_a_case_scores_every_method(tiny):
         assert outcome.status == "ok"
         assert 0 <= outcome.low <= outcome.score <= outcome.high <= 1
         assert outcome.replicates.shape == (RESAMPLES,)
-        assert outcome.curve[1][0] == result.accuracy
+        assert outcome.curve.y[0] == result.accuracy
         assert outcome.seconds > 0
-        assert outcome.constant == 0
+        assert outcome.constant_maps == 0
     assert result.problems == []
 
 
@@ -296,7 +296,7 @@ def test_constant_maps_are_counted_where_they_are_allowed(tiny):
     tiny.add("flat", lambda model, images, targets: images.sum(1) * 0, constant="it is flat")
     outcome = tiny.run().outcomes["flat"]
     assert outcome.status == "ok"
-    assert outcome.constant == 8
+    assert outcome.constant_maps == 8
 
 
 def test_results_do_not_depend_on_the_size_of_batches(tiny, tmp_path, monkeypatch):
@@ -333,7 +333,7 @@ def test_a_batch_never_sees_another(tiny, monkeypatch):
     result = tiny.run()
     pair = tiny.pair
     right = (pair.network(pair.images).argmax(1) == pair.labels).double().mean().item()
-    assert result.outcomes["slope"].curve[1][0] == right
+    assert result.outcomes["slope"].curve.y[0] == right
 
 
 @dataclass(frozen=True)

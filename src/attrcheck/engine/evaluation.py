@@ -18,7 +18,7 @@ from attrcheck.engine.attribution import Reattribution, attribute
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Loader, Pair
 from attrcheck.engine.resampling import interval, replicate, resample
-from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.engine.results import CaseResult, Curve, Outcome
 from attrcheck.errors import MethodError
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
@@ -188,8 +188,8 @@ class Evaluation:
         reduction = protocol.reduce(entry.arrays)
         facts: dict[str, Any] = {
             "seconds": entry.info["seconds"] / len(self.pair.images),
-            "constant": entry.info["constant"],
-            "undefined": reduction.undefined,
+            "constant_maps": entry.info["constant"],
+            "undefined_images": reduction.undefined,
             "passes": entry.info["passes"],
         }
         if not np.isfinite(reduction.score):
@@ -202,7 +202,7 @@ class Evaluation:
             score=float(reduction.score),
             low=low,
             high=high,
-            curve=reduction.curve,
+            curve=Curve.of(reduction.curve),
             replicates=replicates,
             **facts,
         )
@@ -222,7 +222,7 @@ def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
         images=evaluation.images,
         accuracy=accuracy,
         outcomes=evaluation.score(protocol, observed),
-        protocol=_settings(protocol),
+        protocol_settings=_settings(protocol),
         tuning=dict(evaluation.pair.tuned),
         problems=evaluation.store.take_problems(),
     )

@@ -1,10 +1,9 @@
-"""What a case or a check came to, and the plain form in which it crosses to the controller."""
+"""What a case or a check came to, and the envelope in which it crosses to the controller."""
 
 from __future__ import annotations
 
-import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -18,13 +17,29 @@ CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_appli
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How one method did in one case; `reason` says why it has no score, where it has none.
+class Curve:
+    """The curve behind a score; a point without a value is None."""
 
-    replicates: the score on each resample of the images, empty where there is no score.
-    seconds: per image, to attribute. constant: how many of its maps are constant. undefined: how
-    many images the score leaves out. passes: forward and backward, an image, of the attribution
-    (as the method states) and of the observation (as counted), what methods share aside.
+    x: list[float | None]
+    y: list[float | None]
+
+    @classmethod
+    def of(cls, axes: tuple[Sequence[float], Sequence[float]] | None) -> Curve | None:
+        """The curve of a reduction, where there is one."""
+        if axes is None:
+            return None
+        x, y = ([value if math.isfinite(value) else None for value in axis] for axis in axes)
+        return cls(x, y)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one method did in one case, as reports show it.
+
+    reason: why it has no score, where it has none. low, high: the 95% interval. constant_maps: how
+    many of its maps are constant. undefined_images: how many images the score leaves out. passes:
+    forward and backward passes per image of the `attribution` (as the method states) and of the
+    `observation` (as counted), without what methods share.
     """
 
     status: Status
@@ -32,19 +47,29 @@ class Outcome:
     score: float | None = None
     low: float | None = None
     high: float | None = None
-    curve: tuple[list[float], list[float]] | None = None
-    replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    seconds: float | None = None
-    constant: int = 0
-    undefined: int = 0
+    curve: Curve | None = None
+    constant_maps: int = 0
+    undefined_images: int = 0
     passes: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class CaseResult:
-    """One case: what was ranked, over how many images, and every method's outcome.
+class Outcome(Score):
+    """How one method did in one case, and what only the fusion needs.
 
-    protocol: its settings. tuning: the facts of the model's fine-tuning, where it had one.
+    replicates: the score on each resample of the images, empty where there is no score.
+    seconds: per image, to attribute.
+    """
+
+    replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case: what was ranked, over how many images, and the outcome of every method.
+
+    tuning: the facts of the model's fine-tuning, where it had one. problems: writes that failed.
     """
 
     case: str
@@ -52,36 +77,9 @@ class CaseResult:
     images: int
     accuracy: float
     outcomes: dict[str, Outcome]
-    protocol: dict[str, Any] = field(default_factory=dict)
+    protocol_settings: dict[str, Any] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON can hold it, exact to the bit."""
-        outcomes = {
-            name: {
-                **vars(outcome),
-                "replicates": _pack(outcome.replicates),
-                "curve": outcome.curve and [_defined(axis) for axis in outcome.curve],
-            }
-            for name, outcome in self.outcomes.items()
-        }
-        return {**vars(self), "outcomes": outcomes}
-
-    @classmethod
-    def of(cls, plain: dict[str, Any]) -> CaseResult:
-        """The inverse of `plain`."""
-        outcomes = {
-            name: Outcome(
-                **{
-                    **outcome,
-                    "replicates": _unpack(outcome["replicates"]),
-                    "curve": outcome["curve"] and tuple(outcome["curve"]),
-                }
-            )
-            for name, outcome in plain["outcomes"].items()
-        }
-        return cls(**{**plain, "outcomes": outcomes})
 
 
 @dataclass(frozen=True)
@@ -103,6 +101,38 @@ class CheckResult:
     figures: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class RunSettings:
+    """The settings of a run that decide its results, as every item of it has them.
+
+    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked.
+    """
+
+    profile: str
+    images: int | None
+    seed: int
+    device: str
+    methods: list[str]
+    of_cases: int
+    of_methods: int
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What an item sends to the controller: the result of a case or of a check.
+
+    id: the item's, without its test. whole: tells the cases and methods that the profile runs
+    unasked from any other selection. threads: those of the process.
+    """
+
+    id: str
+    settings: RunSettings
+    whole: str
+    threads: int
+    case: CaseResult | None = None
+    check: CheckResult | None = None
+
+
 def plain_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a check as JSON can hold them: what is not a number is None."""
 
@@ -117,16 +147,3 @@ def plain_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         return number if math.isfinite(number) else None
 
     return {name: plain(value) for name, value in figures.items()}
-
-
-def _defined(values: list[float]) -> list[float | None]:
-    """JSON knows no NaN."""
-    return [value if np.isfinite(value) else None for value in values]
-
-
-def _pack(values: NDArray[np.float64]) -> str:
-    return base64.b64encode(values.astype("<f8").tobytes()).decode()
-
-
-def _unpack(text: str) -> NDArray[np.float64]:
-    return np.frombuffer(base64.b64decode(text), "<f8")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from attrcheck.contracts import Method
+if TYPE_CHECKING:  # the options of every pytest run import this module
+    from attrcheck.contracts import Method
 
 PROFILES: dict[str, int | None] = {"smoke": 8, "default": 100, "full": None}
 """Images of a case by profile; None takes all."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 import torch
@@ -13,22 +11,26 @@ import torch
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Case, Settings
 from attrcheck.engine.cases import table
-from attrcheck.engine.checking import Subject, run_check
+from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
-from attrcheck.engine.results import CaseResult
+from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
 from attrcheck.engine.settings import cores
+from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import options
+from attrcheck.plugin import controller, options, selection
+from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.progress import Live
-from attrcheck.plugin.session import selection
 
 LAB = pytest.StashKey[Lab]()
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Where an item runs: one process, alone or among others."""
+    """Where an item runs: one process, alone or among others.
+
+    live: the folder of live files, empty if nobody watches.
+    """
 
     index: int
     count: int
@@ -46,7 +48,7 @@ class CaseItem:
     send: Callable[[str], None]
 
     def run(self) -> None:
-        """Run the case; whatever was found is sent before the item fails."""
+        """Run the case; its result is sent before the item fails."""
         live = Live(self.worker.live)
         try:
             lab = lab_of(self.config, self.worker)
@@ -55,7 +57,7 @@ class CaseItem:
             pytest.fail(f"{self.case.id}: {error}", pytrace=False)
         finally:
             live.say("")
-        self.send(_payload(self.case.id, "case", lab.settings, result.plain()))
+        self.send(dumps(envelope(self.case.id, lab.settings, case=result)))
         if lines := broken(result):
             pytest.fail("\n".join(lines), pytrace=False)
 
@@ -64,44 +66,49 @@ class CaseItem:
 class CheckItem:
     """One check of what it ranges over: a method, a case, a protocol, a model, or everything."""
 
-    check: str
-    subject: Subject
-    cases: list[Case]
+    request: CheckRequest
     config: pytest.Config
     worker: Worker
     send: Callable[[str], None]
 
     def run(self) -> None:
-        """Run the check and send its verdict; skip where not applicable, xfail where expected."""
+        """Run the check and send its result; skip where not applicable, xfail where expected."""
         live = Live(self.worker.live)
-        told = f"{self.check} of {self.subject.name}"
+        check, subject, cases = self.request.check, self.request.subject, self.request.cases
+        what = f"{check} of {subject.name}"
         try:
-            lab = replace(
-                lab_of(self.config, self.worker), cases=tuple(self.cases), progress=live.say
-            )
-            live.say(told)
-            result = run_check(checks.get(self.check), self.subject, lab)
+            lab = replace(lab_of(self.config, self.worker), cases=cases, progress=live.say)
+            live.say(what)
+            result = run_check(checks.get(check), subject, lab)
         except AttrcheckError as error:
-            pytest.fail(f"{told}: {error}", pytrace=False)
+            pytest.fail(f"{what}: {error}", pytrace=False)
         finally:
             live.say("")
-        self.send(
-            _payload(f"{self.check}-{self.subject.name}", "check", lab.settings, vars(result))
-        )
+        self.send(dumps(envelope(self.request.id, lab.settings, check=result)))
         where = f" on {result.on}" if result.on else ""
-        told = f"{told}{where}: {result.reason}"
+        message = f"{what}{where}: {result.reason}"
         if result.status == "not_applicable":
-            pytest.skip(told)
+            pytest.skip(message)
         if result.status == "known_failure":
-            pytest.xfail(told)
+            pytest.xfail(message)
         if result.status == "failed":
-            pytest.fail(told, pytrace=False)
+            pytest.fail(message, pytrace=False)
 
 
 def broken(result: CaseResult) -> list[str]:
-    """One line a method that failed, and one a write that failed."""
+    """One line for each method that failed, and for each write that failed."""
     errors = [f"{result.case}: {o.reason}" for o in result.outcomes.values() if o.status == "error"]
     return errors + result.problems
+
+
+def worker_of(config: pytest.Config) -> Worker:
+    """The process that this is: an xdist worker, or the only one."""
+    if (given := getattr(config, "workerinput", None)) is not None:
+        index = int(given["workerid"].removeprefix("gw"))
+        return Worker(index, given["workercount"], given["attr_run"], given["attr_live"])
+    gathering = controller.of(config)
+    assert gathering is not None, "whoever is not a worker is the controller"
+    return Worker(0, 1, gathering.session.run, gathering.live)
 
 
 def lab_of(config: pytest.Config, worker: Worker) -> Lab:
@@ -117,7 +124,7 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         profile=options.value(config, "profile"),
         images=options.images(config),
         seed=options.number(config, "seed", 0) or 0,
-        methods=tuple(options.methods(config)),
+        methods=tuple(selection.methods(config)),
         store=options.folder(config, "store"),
         fresh=bool(options.value(config, "fresh")),
         run=worker.run,
@@ -142,19 +149,28 @@ def device(name: str, index: int) -> str:
     return name
 
 
-def _payload(item: str, kind: str, settings: Settings, result: dict[str, Any]) -> str:
-    methods = options.affordable(settings.profile)
-    cases = [case.id for case in table(profile=settings.profile)]
-    shown = {
-        "profile": settings.profile,
-        "images": settings.images,
-        "seed": settings.seed,
-        "device": torch.device(settings.device).type,
-        "methods": list(settings.methods),
-        "of_methods": len(methods),
-        "of_cases": len(cases),
-        "whole": selection(cases, methods),
-    }
-    volatile = {"threads": settings.threads}
-    payload = {"id": item, "kind": kind, "settings": shown, "run": volatile, "result": result}
-    return json.dumps(payload, allow_nan=False)
+def envelope(
+    item: str,
+    settings: Settings,
+    case: CaseResult | None = None,
+    check: CheckResult | None = None,
+) -> Envelope:
+    """A result, with what the controller has to know of the run that it belongs to."""
+    methods = selection.affordable(settings.profile)
+    cases = [known.id for known in table(profile=settings.profile)]
+    return Envelope(
+        id=item,
+        settings=RunSettings(
+            profile=settings.profile,
+            images=settings.images,
+            seed=settings.seed,
+            device=torch.device(settings.device).type,
+            methods=list(settings.methods),
+            of_cases=len(cases),
+            of_methods=len(methods),
+        ),
+        whole=selection.signature(cases, methods),
+        threads=settings.threads,
+        case=case,
+        check=check,
+    )

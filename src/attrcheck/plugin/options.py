@@ -9,26 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from attrcheck.checks import check
-from attrcheck.datasets import dataset
-from attrcheck.engine.settings import PROFILES, affords
-from attrcheck.errors import AttrcheckError
-from attrcheck.methods import method
-from attrcheck.models import model
-from attrcheck.protocols import protocol
-from attrcheck.registry import Registry, asks
+from attrcheck.engine.settings import PROFILES
 
 if TYPE_CHECKING:
-    from attrcheck.contracts import Check
-    from attrcheck.gate import Rule
+    from attrcheck.gate import Gate
 
-KINDS: dict[str, Registry[Any]] = {
-    "datasets": dataset,
-    "models": model,
-    "protocols": protocol,
-    "methods": method,
-    "checks": check,
-}
+SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
+"""The kinds of things whose names an option selects."""
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
@@ -56,11 +43,11 @@ class Option:
 
 GLOBS = "comma-separated globs, !glob excludes"
 OPTIONS = [
-    *(Option(kind, f"{kind} to run: {GLOBS}", "", metavar="GLOBS") for kind in KINDS),
+    *(Option(kind, f"{kind} to run: {GLOBS}", "", metavar="GLOBS") for kind in SELECTIONS),
     Option("profile", f"size of the run: {', '.join(PROFILES)}", "default", metavar="NAME"),
-    Option("images", "images a case, instead of the profile's number", kind="int", metavar="N"),
+    Option("images", "images per case, instead of the profile's number", kind="int", metavar="N"),
     Option("seed", "seed of everything random", 0, "int", metavar="S"),
-    Option("threads", "torch threads a process (default: cores / workers)", None, "int", "T"),
+    Option("threads", "torch threads per process (default: cores / workers)", None, "int", "T"),
     Option(
         "device",
         "auto, cpu, cuda, cuda:K or mps; auto spreads workers over the GPUs of CUDA",
@@ -78,7 +65,7 @@ OPTIONS = [
 
 def add(parser: pytest.Parser) -> None:
     """Declare every option, and its ini twin."""
-    group = parser.getgroup("attrcheck", "attrcheck: image attribution methods on trial")
+    group = parser.getgroup("attrcheck", "attrcheck: image attribution methods put to the test")
     for option in OPTIONS:
         if option.kind == "bool":
             group.addoption(option.flag, action="store_true", default=None, help=option.help)
@@ -132,36 +119,8 @@ def memory(config: pytest.Config) -> int | None:
     return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
 
 
-def methods(config: pytest.Config) -> list[str]:
-    """The methods selected; where none is asked for, those that the profile affords."""
-    given = value(config, "methods")
-    chosen = method.select(given)
-    return (
-        chosen if asks(given) else [n for n in affordable(value(config, "profile")) if n in chosen]
-    )
-
-
-def checks(config: pytest.Config) -> list[Check]:
-    """The checks selected; where none is asked for, those that the profile affords."""
-    given, full = value(config, "checks"), value(config, "profile") == "full"
-    found = [check.get(name) for name in check.select(given)]
-    return [each for each in found if asks(given) or full or each.default]
-
-
-def affordable(profile: str) -> list[str]:
-    """The methods that a profile runs unasked."""
-
-    def fits(name: str) -> bool:
-        try:
-            return affords(method.get(name))
-        except Exception:  # one that cannot be imported takes part, and fails alone, by name
-            return True
-
-    return [name for name in method if profile == "full" or fits(name)]
-
-
 def images(config: pytest.Config) -> int | None:
-    """Images a case: the number given, else the profile's."""
+    """Images per case: the number given, else the profile's."""
     profile = value(config, "profile")
     if profile not in PROFILES:
         raise pytest.UsageError(f"--attr-profile takes {', '.join(PROFILES)}, not {profile}")
@@ -169,7 +128,7 @@ def images(config: pytest.Config) -> int | None:
     return PROFILES[profile] if given is None else given
 
 
-def rules(config: pytest.Config) -> list[Rule]:
+def gates(config: pytest.Config) -> list[Gate]:
     """The gates of the run."""
     from attrcheck import gate
 
@@ -190,14 +149,13 @@ def check_all(config: pytest.Config) -> None:
     number(config, "threads", 1)
     memory(config)
     if value(config, "gate"):
-        rules(config)
+        gates(config)
     if not DEVICE.fullmatch(value(config, "device")):
         raise pytest.UsageError(
             f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {value(config, 'device')}"
         )
-    for kind, registry in KINDS.items():
-        if given := config.getoption(f"attr_{kind}"):
-            try:
-                registry.select(given)
-            except AttrcheckError as error:
-                raise pytest.UsageError(f"--attr-{kind}: {error}") from error
+    if any(config.getoption(f"attr_{kind}") for kind in SELECTIONS):
+        # Only now: it imports every registry.
+        from attrcheck.plugin import selection
+
+        selection.check_names(config)

@@ -1,0 +1,124 @@
+"""Collection: the items of a run, and which of them are attrcheck's; told, not guessed from ids.
+
+Under xdist only workers see items. Each writes which of them are attrcheck's into the folder of the
+run before it reports its collection, and the controller reads it then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attrcheck.plugin import options
+
+if TYPE_CHECKING:
+    from attrcheck.contracts import Case
+    from attrcheck.engine.checking import Subject
+
+CHECKED = {
+    "attr_check": ("methods",),
+    "attr_protocol_check": ("cases", "protocols", "models"),
+    "attr_experiment": ("suite",),
+}
+"""What the checks range over that a test gets through each of these fixtures."""
+FIXTURES = ("attr_case", *CHECKED)
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """A check and what it is to look at, in a run of these cases."""
+
+    check: str
+    subject: Subject
+    cases: tuple[Case, ...]
+
+    @property
+    def id(self) -> str:
+        """The names of the check and of its subject."""
+        return f"{self.check}-{self.subject.name}"
+
+
+def generate(metafunc: pytest.Metafunc) -> None:
+    """One item for each case for tests that ask for `attr_case`, for each check for others."""
+    fixture = next((name for name in FIXTURES if name in metafunc.fixturenames), None)
+    if fixture is None:
+        return
+    rest_when_idle()
+    from attrcheck.engine.cases import table
+
+    config = metafunc.config
+    kinds = ("datasets", "models", "protocols", "profile")
+    cases = table(*(str(options.value(config, kind)) for kind in kinds))
+    parameters: list[Case] | list[CheckRequest]
+    parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
+    metafunc.parametrize(
+        fixture, [pytest.param(wanted, id=wanted.id) for wanted in parameters], indirect=True
+    )
+
+
+def _requests(config: pytest.Config, fixture: str, cases: list[Case]) -> list[CheckRequest]:
+    from attrcheck.engine.checking import subjects
+    from attrcheck.plugin import selection
+
+    methods, profile = selection.methods(config), str(options.value(config, "profile"))
+    return [
+        CheckRequest(check.name, subject, tuple(cases))
+        for check in selection.checks(config)
+        if check.over in CHECKED[fixture]
+        for subject in subjects(check, cases, methods, profile)
+    ]
+
+
+def without_subject(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Items of attrcheck for which nothing was selected."""
+    return [
+        item
+        for item in items
+        if item.name.endswith("[NOTSET]")
+        and any(name in FIXTURES for name in getattr(item, "fixturenames", ()))
+    ]
+
+
+def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
+    """The items that are attrcheck's: node ids, and the ids under which they send results."""
+    parameters = {item.nodeid: _parameters(item) for item in items}
+    return {
+        node_id: known[name].id
+        for node_id, known in parameters.items()
+        for name in FIXTURES
+        if name in known
+    }
+
+
+def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:
+    return getattr(getattr(item, "callspec", None), "params", {})
+
+
+def tell(items: Iterable[pytest.Item], folder: str, worker: str) -> None:
+    """Write down, on an xdist worker, which of its items are attrcheck's, if any are."""
+    if collected := ours(items):
+        os.makedirs(folder, exist_ok=True)
+        _path(folder, worker).write_text(json.dumps(collected), encoding="utf-8")
+
+
+def told(folder: str, worker: str) -> dict[str, str]:
+    """What a worker wrote down."""
+    path = _path(folder, worker)
+    collected: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return collected
+
+
+def _path(folder: str, worker: str) -> Path:
+    return Path(folder, f"collected-{worker}.json")
+
+
+def rest_when_idle() -> None:
+    """Keep the idle OpenMP threads of one worker from spinning while another one computes."""
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")

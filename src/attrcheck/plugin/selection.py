@@ -1,0 +1,71 @@
+"""What the options of a run select: names of every kind. Imported only when names matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from attrcheck.checks import check
+from attrcheck.contracts import Check
+from attrcheck.datasets import dataset
+from attrcheck.engine.settings import affords
+from attrcheck.errors import AttrcheckError
+from attrcheck.methods import method
+from attrcheck.models import model
+from attrcheck.plugin.options import SELECTIONS, value
+from attrcheck.protocols import protocol
+from attrcheck.registry import Registry, asks
+from attrcheck.store.fingerprints import digest
+
+KINDS: dict[str, Registry[Any]] = {
+    "datasets": dataset,
+    "models": model,
+    "protocols": protocol,
+    "methods": method,
+    "checks": check,
+}
+
+
+def check_names(config: pytest.Config) -> None:
+    """A usage error for a name on the command line that nothing has."""
+    for kind in SELECTIONS:
+        if patterns := config.getoption(f"attr_{kind}"):
+            try:
+                KINDS[kind].select(patterns)
+            except AttrcheckError as error:
+                raise pytest.UsageError(f"--attr-{kind}: {error}") from error
+
+
+def methods(config: pytest.Config) -> list[str]:
+    """The methods selected; where none is asked for, those that the profile affords."""
+    patterns = value(config, "methods")
+    chosen = method.select(patterns)
+    if asks(patterns):
+        return chosen
+    return [name for name in affordable(value(config, "profile")) if name in chosen]
+
+
+def checks(config: pytest.Config) -> list[Check]:
+    """The checks selected; where none is asked for, those that the profile affords."""
+    patterns, full = value(config, "checks"), value(config, "profile") == "full"
+    chosen = [check.get(name) for name in check.select(patterns)]
+    return [spec for spec in chosen if asks(patterns) or full or spec.default]
+
+
+def affordable(profile: str) -> list[str]:
+    """The methods that a profile runs unasked."""
+
+    def fits(name: str) -> bool:
+        try:
+            return affords(method.get(name))
+        except Exception:  # one that cannot be imported takes part, and fails alone, by name
+            return True
+
+    return [name for name in method if profile == "full" or fits(name)]
+
+
+def signature(cases: Iterable[str], methods: Iterable[str]) -> str:
+    """What tells a choice of cases and methods from another of the same size."""
+    return digest(sorted(cases), sorted(methods))

@@ -11,10 +11,6 @@ from attrcheck.methods._rules import DECONVOLVED, backpropagate, needs_rectifier
 @method(
     "deconvolution",
     not_applicable=needs_rectifiers,
-    known_failures={
-        "ground_truth": "it lets pass what the activations would stop: .06 to .14 in five models "
-        "of shapes, where the image itself has .31 (vgg with .46 and vit with .36 pass)"
-    },
     family="propagation",
     passes=(1, 1),
     reference="Zeiler and Fergus 2013",

@@ -11,9 +11,6 @@ from attrcheck.methods._rules import GUIDED, backpropagate, needs_rectifiers, ru
 @method(
     "guided_backprop",
     not_applicable=needs_rectifiers,
-    known_failures={
-        "randomisation": "it redraws what the lowest layers see, whatever the upper ones know"
-    },
     family="propagation",
     passes=(1, 1),
     reference="Springenberg et al. 2014",

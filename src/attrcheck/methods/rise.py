@@ -10,10 +10,6 @@ from attrcheck.methods._rise import MASKS, rise_maps
 
 @method(
     "rise",
-    known_failures={
-        "ground_truth": "its masks are coarser than what decides the class of shapes: .24 on "
-        "shapes-resnet, where the image itself has .31 (bagnet with .32 passes)"
-    },
     family="perturbation",
     passes=(MASKS, 0),
     reference="Petsiuk et al. 2018",

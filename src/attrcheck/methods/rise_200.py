@@ -12,9 +12,6 @@ FEW = 200
 
 @method(
     "rise_200",
-    known_failures={
-        "ground_truth": "few masks are noise: .17 to .24 on shapes, where the image itself has .31"
-    },
     family="perturbation",
     passes=(FEW, 0),
     reference="Petsiuk et al. 2018",

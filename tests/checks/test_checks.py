@@ -57,7 +57,7 @@ def test_good_methods_pass_and_dummies_fail_as_they_must(method_check):
 
 def test_methods_are_put_to_checks_of_methods_only():
     mark = parametrize_with_checks(gradient).mark
-    assert [each.id for each in mark.args[1]] == [
+    assert [param.id for param in mark.args[1]] == [
         f"{name}(gradient)" for name in sorted(OF_METHODS)
     ]
     check_method(gradient, "contract,dummy_floor")
@@ -77,8 +77,8 @@ def test_methods_are_put_to_checks_of_methods_only():
 )
 def test_each_check_catches_its_culprit(check, culprit, reason):
     result = verdict(check, culprit)
-    assert result["status"] == "failed"
-    assert reason in result["reason"]
+    assert result.status == "failed"
+    assert reason in result.reason
     with pytest.raises(AssertionError, match=f"{check} of {culprit.__name__}"):
         check_method(culprit, check)
 
@@ -86,16 +86,16 @@ def test_each_check_catches_its_culprit(check, culprit, reason):
 def test_a_declared_failure_is_expected_and_must_happen():
     why = {"target_sensitivity": "by design"}
     result = verdict("target_sensitivity", brightness, known_failures=why)
-    assert result["status"] == "known_failure"
-    assert result["reason"].startswith("by design (maps for two classes")
+    assert result.status == "known_failure"
+    assert result.reason.startswith("by design (maps for two classes")
     result = verdict("target_sensitivity", gradient, known_failures=why)
-    assert result["status"] == "failed"
-    assert result["reason"] == "passed, but is said to fail: by design"
+    assert result.status == "failed"
+    assert result.reason == "passed, but is said to fail: by design"
 
 
 def test_a_method_that_does_not_apply_is_said_so():
     result = verdict("contract", gradient, not_applicable=lambda model: "no reason at all")
-    assert (result["status"], result["reason"]) == ("not_applicable", "no reason at all")
+    assert (result.status, result.reason) == ("not_applicable", "no reason at all")
 
 
 def test_every_check_says_in_one_line_what_it_claims():

@@ -64,9 +64,9 @@ def test_the_half_blind_network_does_not_see_the_left():
 def test_the_mirrored_network_takes_no_side():
     pair = load(*PAIR)
     network = mirrored(pair.dataset)
-    found, turned = network(pair.images), network(pair.images.flip(3))
-    assert torch.allclose(found, turned, atol=1e-5)
-    assert not torch.allclose(found, network(pair.images.flip(2)), atol=1e-2)
+    logits, turned = network(pair.images), network(pair.images.flip(3))
+    assert torch.allclose(logits, turned, atol=1e-5)
+    assert not torch.allclose(logits, network(pair.images.flip(2)), atol=1e-2)
 
 
 def test_the_rewritten_network_computes_the_same():
@@ -86,7 +86,7 @@ def test_without_biases_black_is_nothing():
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_on_a_linear_network(name):
     pair = bare_linear(load(*PAIR))
-    exact, wrong = (axioms(claimed(each, name), pair) for each in (product, brightness))
+    exact, wrong = (axioms(claimed(function, name), pair) for function in (product, brightness))
     # From the mean of other images, x * gradient misses what they have.
     assert exact.passed is (name != "completeness_in_mean")
     assert wrong.passed is False
@@ -130,24 +130,23 @@ def test_guided_backprop_depends_on_how_the_network_is_written():
 def test_the_tolerance_is_the_one_claimed():
     pair = load(*PAIR)
     rough = replace(methods.get("integrated_gradients"), axioms={"completeness": 1e-6})
-    found = axioms(rough, pair)
-    assert not found.passed
-    assert 1e-6 < found.figures["completeness"] < 0.05
+    verdict = axioms(rough, pair)
+    assert not verdict.passed
+    assert 1e-6 < verdict.figures["completeness"] < 0.05
     assert axioms(methods.get("integrated_gradients"), pair).passed
 
 
 def test_a_claim_that_no_check_knows_is_an_error_with_a_hint():
     result = examine(checks.get("axioms"), claimed(product, "beauty"), load(*PAIR))
-    assert result["status"] == "failed"
-    assert (
-        "'product' claims beauty, which no check knows; there are: completeness"
-        in (result["reason"])
+    assert result.status == "failed"
+    assert "'product' claims beauty, which no check knows; there are: completeness" in (
+        result.reason
     )
 
 
 def test_without_a_claim_there_is_nothing_to_keep():
     result = examine(checks.get("axioms"), Method("product", product), load(*PAIR))
-    assert (result["status"], result["reason"]) == ("not_applicable", "it claims none")
+    assert (result.status, result.reason) == ("not_applicable", "it claims none")
 
 
 CLAIMANTS = [
@@ -157,8 +156,8 @@ CLAIMANTS = [
 
 
 def test_who_claims_what_is_known():
-    found = {name for name in methods if methods.get(name).axioms}
-    assert found == set(CLAIMANTS)
+    claimants = {name for name in methods if methods.get(name).axioms}
+    assert claimants == set(CLAIMANTS)
     claims = {axiom for name in CLAIMANTS for axiom in methods.get(name).axioms}
     assert claims == set(AXIOMS)
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from attrcheck.checks.gaming import DECIMALS, TRANSFORMS, gaming
 
 from attrcheck.checks import gaming as module
-from attrcheck.checks.gaming import DECIMALS, TRANSFORMS, gaming
 from attrcheck.protocols.order import ranks_of
 
 

@@ -6,7 +6,7 @@ import torch
 
 import attrcheck
 from attrcheck.checks import check as checks
-from attrcheck.checks.ground_truth import FLOOR, MEASURES, found, ground_truth, masked
+from attrcheck.checks.ground_truth import FLOOR, MEASURES, ground_truth, masked, measured
 from attrcheck.contracts import Method
 from attrcheck.engine.checking import examine
 from attrcheck.methods import method as methods
@@ -14,7 +14,7 @@ from tests.worlds import load
 
 
 def masks_of(count, side=5):
-    """A spot a picture, away from the centre."""
+    """A spot per image, away from the centre."""
     masks = torch.zeros(count, side, side, dtype=torch.bool)
     masks[torch.arange(count), 0, torch.arange(count) % side] = True
     return masks
@@ -55,7 +55,7 @@ def test_the_truth_passes_and_its_opposite_fails(truth):
 
 def test_the_best_dummy_is_the_floor(truth):
     pair = load("tiny_masked", "linear", None, "cpu")
-    scores = {name: np.mean([*found(methods.get(name), pair).values()]) for name in FLOOR}
+    scores = {name: np.mean([*measured(methods.get(name), pair).values()]) for name in FLOOR}
     best = max(scores, key=scores.get)
     same = ground_truth(Method(best, methods.get(best).attribute), pair)
     assert same.passed is False
@@ -66,34 +66,34 @@ def test_the_best_dummy_is_the_floor(truth):
 
 def test_a_dummy_is_not_asked(truth):
     result = examine(checks.get("ground_truth"), methods.get("random"), truth.pair)
-    assert (result["status"], result["reason"]) == ("not_applicable", "a dummy sets the floor")
+    assert (result.status, result.reason) == ("not_applicable", "a dummy sets the floor")
 
 
 def test_where_the_data_has_no_masks_the_model_is_asked_on_other_data(truth):
-    assert masked(truth.pair).pair == "tiny_masked-linear"
+    assert masked(truth.pair).name == "tiny_masked-linear"
     assert ground_truth(Method("oracle", oracle), truth.pair).passed
 
 
 def test_where_no_data_has_masks_there_is_no_truth(tiny):
     result = examine(checks.get("ground_truth"), Method("oracle", oracle), tiny.pair)
-    assert result["status"] == "not_applicable"
-    assert "no dataset that 'linear' knows has masks" in result["reason"]
+    assert result.status == "not_applicable"
+    assert "no dataset that 'linear' knows has masks" in result.reason
 
 
 def test_batches_do_not_matter(truth, monkeypatch):
     gradient = methods.get("slope")
-    whole = found(gradient, load("tiny_masked", "linear", None, "cpu"))
+    whole = measured(gradient, load("tiny_masked", "linear", None, "cpu"))
     truth.in_batches_of(3, monkeypatch)
-    assert found(gradient, load("tiny_masked", "linear", None, "cpu")) == pytest.approx(whole)
+    assert measured(gradient, load("tiny_masked", "linear", None, "cpu")) == pytest.approx(whole)
 
 
-def test_digits_are_judged_on_shapes_and_deconvolution_is_known_to_fail():
+def test_digits_are_checked_on_shapes_and_deconvolution_is_known_to_fail():
     pair = load("digits", "resnet", 8, "cpu")
-    assert masked(pair).pair == "shapes-resnet"
+    assert masked(pair).name == "shapes-resnet"
     good = examine(checks.get("ground_truth"), methods.get("guided_backprop"), pair)
     bad = examine(checks.get("ground_truth"), methods.get("deconvolution"), pair)
-    assert (good["status"], bad["status"]) == ("passed", "known_failure")
-    assert good["figures"]["mean"] > 0.5 > 0.2 > bad["figures"]["mean"]
+    assert (good.status, bad.status) == ("passed", "known_failure")
+    assert good.figures["mean"] > 0.5 > 0.2 > bad.figures["mean"]
 
 
 def test_the_image_itself_does_not_pass():

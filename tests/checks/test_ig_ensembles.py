@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attrcheck.checks.ig_ensembles import ENSEMBLES, OWN, maps_of, verdict
+from attrcheck.checks.ig_ensembles import ENSEMBLES, PLAIN, maps_of, verdict
 from attrcheck.methods.integrated import integrated_gradients
 from attrcheck.methods.noise import SOUNDNESS, noisy
 from tests.worlds import load
@@ -12,9 +12,9 @@ from tests.worlds import load
 def test_ensembles_are_those_of_the_methods_and_are_computed_once(lab_of, monkeypatch):
     pair, lab = load("digits", "resnet", 2, "cpu"), lab_of()
     maps = maps_of(lab, pair)
-    assert list(maps) == [OWN, *ENSEMBLES]
+    assert list(maps) == [PLAIN, *ENSEMBLES]
     given = pair.network, pair.images, pair.labels
-    assert torch.allclose(maps[OWN], integrated_gradients(*given), atol=1e-5)
+    assert torch.allclose(maps[PLAIN], integrated_gradients(*given), atol=1e-5)
     seeds = pair.seeds(slice(0, 2), 0, "ig_ensembles")
     for name, statistic in ENSEMBLES.items():
         direct = noisy(integrated_gradients, *given, seeds, SOUNDNESS, statistic)
@@ -61,5 +61,5 @@ HOLDS = {
     ],
 )
 def test_what_is_published_holds_or_does_not_or_cannot_be_told(change, passed, reason):
-    found = verdict(HOLDS | change)
-    assert (found.passed, found.reason) == (passed, reason)
+    result = verdict(HOLDS | change)
+    assert (result.passed, result.reason) == (passed, reason)

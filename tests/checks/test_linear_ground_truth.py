@@ -1,4 +1,4 @@
-"""On the sign of a sum: right maps win, and judges that prefer others are caught by name."""
+"""On the sign of a sum: right maps win, and protocols that prefer others are caught by name."""
 
 from dataclasses import dataclass, replace
 
@@ -7,14 +7,17 @@ import pytest
 import torch
 
 import attrcheck
+from attrcheck.checks import check as checks
 from attrcheck.checks import linear_ground_truth as module
-from attrcheck.checks._linear import SHAPE, Trial, sign_of_sum
 from attrcheck.checks.linear_ground_truth import (
+    SHAPE,
+    Trial,
     broken,
     claims_faithfulness,
     fitted,
     linear_ground_truth,
     reductions,
+    sign_of_sum,
 )
 from attrcheck.contracts import Protocol, Reduction
 from attrcheck.engine.checking import Subject, run_check
@@ -53,18 +56,18 @@ def test_copies_are_what_they_say():
 
 @pytest.mark.parametrize("name", ["morf", "lerf", "sds", "ids_updated", "road_morf", "soundness"])
 def test_the_exact_map_wins(name):
-    judge = fitted(protocols.get(name).make("default"))
-    sign = 1 if judge.higher_is_better else -1
-    found = reductions(judge, sign_of_sum(), TRIAL)
-    scores = {copy: np.array([sign * each.score]) for copy, each in found.items()}
-    assert broken(judge, scores) == []
+    protocol = fitted(protocols.get(name).make("default"))
+    sign = 1 if protocol.higher_is_better else -1
+    copies = reductions(protocol, sign_of_sum(), TRIAL)
+    scores = {copy: np.array([sign * reduced.score]) for copy, reduced in copies.items()}
+    assert broken(protocol, scores) == []
 
 
 def test_all_that_completeness_breaks_is_that_introduce_lowers_it():
-    judge = protocols.get("completeness").make("default")
-    found = reductions(judge, sign_of_sum(), TRIAL)
-    scores = {copy: np.array([each.score]) for copy, each in found.items()}
-    (wrong,) = broken(judge, scores)
+    protocol = protocols.get("completeness").make("default")
+    copies = reductions(protocol, sign_of_sum(), TRIAL)
+    scores = {copy: np.array([reduced.score]) for copy, reduced in copies.items()}
+    (wrong,) = broken(protocol, scores)
     assert wrong.startswith("introduce changes the score by -0.")
 
 
@@ -82,15 +85,15 @@ class LikesNoise(Protocol):
         return Reduction(-float(rows["alike"].mean()))
 
 
-def test_a_judge_that_rewards_random_maps_is_caught_by_name(registries, lab_of, monkeypatch):
+def test_a_protocol_that_rewards_random_maps_is_caught_by_name(registries, lab_of, monkeypatch):
     attrcheck.protocol("likes_noise")(LikesNoise)
     monkeypatch.setattr(module, "POINTS", 50)
     lab = lab_of()
     subject = Subject("likes_noise", ("likes_noise",), "likes_noise")
-    found = run_check("linear_ground_truth", subject, lab)
-    assert (found["status"], found["protocol"]) == ("failed", "likes_noise")
-    assert "the exact map loses to shuffled in 100% of the trials" in found["reason"]
-    assert found["figures"]["shuffled"] > found["figures"]["exact"]
+    result = run_check(checks.get("linear_ground_truth"), subject, lab)
+    assert (result.status, result.protocol) == ("failed", "likes_noise")
+    assert "the exact map loses to shuffled in 100% of the trials" in result.reason
+    assert result.figures["shuffled"] > result.figures["exact"]
 
 
 SCORES = {
@@ -113,7 +116,7 @@ SCORES = {
     ],
 )
 def test_each_broken_promise_of_soundness_is_told(change, reason):
-    scores = {name: np.array(every) for name, every in (SCORES | change).items()}
+    scores = {name: np.array(values) for name, values in (SCORES | change).items()}
     assert broken(Soundness(), scores) == reason
 
 
@@ -130,8 +133,8 @@ def test_figures_hold_means_spreads_and_curves(lab_of, monkeypatch):
 
 
 def test_those_who_need_more_than_a_model_and_its_images_are_not_asked():
-    judges = {name: protocols.get(name).make("default") for name in protocols}
-    asked = {name for name, judge in judges.items() if claims_faithfulness(judge)}
+    known = {name: protocols.get(name).make("default") for name in protocols}
+    asked = {name for name, protocol in known.items() if claims_faithfulness(protocol)}
     assert {"morf", "sds", "sds_random", "ids_updated", "soundness"} <= asked
     assert not {"idsds", "relevance_mass", "pointing_game"} & asked
     assert not claims_faithfulness(protocols.get("captum:infidelity").make("default"))

@@ -25,7 +25,7 @@ def test_the_patch_takes_more_and_its_place_says_the_class():
     extra = gone & ~disc(IMAGES)
     assert (extra.sum((1, 2)) >= PATCH**2 / 2).all()
     assert (extra.sum((1, 2)) <= PATCH**2).all()
-    places = {tuple(each.flatten().nonzero()[:, 0].tolist()) for each in extra}
+    places = {tuple(mask.flatten().nonzero()[:, 0].tolist()) for mask in extra}
     assert len(places) == len(LABELS)
     again = without_patch(IMAGES[:2], torch.tensor([5, 5]))
     assert ((again == 0).all(1)[0] == (again == 0).all(1)[1]).all()
@@ -50,7 +50,7 @@ def test_misled_is_what_gains_more_than_chance_and_than_the_model_as_it_was(
         "disc_retrained": retrained[0],
         "patch_retrained": retrained[1],
     }
-    found = verdict(figures, images=1000)
-    assert found.passed is (reason == "")
-    assert reason in found.reason
-    assert found.figures["lead"] == pytest.approx(retrained[1] - retrained[0])
+    result = verdict(figures, images=1000)
+    assert result.passed is (reason == "")
+    assert reason in result.reason
+    assert result.figures["lead"] == pytest.approx(retrained[1] - retrained[0])

@@ -6,8 +6,16 @@ import pytest
 import torch
 
 from attrcheck.checks import semi_natural as module
-from attrcheck.checks._watermarks import BAND, BOX, CLASSES, numbers, pooling, rect, stripes
-from attrcheck.checks.semi_natural import semi_natural
+from attrcheck.checks.semi_natural import (
+    BAND,
+    BOX,
+    CLASSES,
+    numbers,
+    pooling,
+    rect,
+    semi_natural,
+    stripes,
+)
 from attrcheck.datasets.shapes import HELD_OUT, SIZE, TRAINING, generate
 
 COUNT = 60
@@ -32,8 +40,8 @@ def test_numbers_are_black_rectangles_with_one_white_digit_for_each_class():
     border = torch.cat([inside[..., :2].flatten(), inside[:, :, :2].flatten()])
     assert not border.any()
     drawn = {label: inside[marked.labels == label] for label in range(CLASSES)}
-    assert all((each == each[0]).all() for each in drawn.values())
-    assert len({tuple(each[0].flatten().tolist()) for each in drawn.values()}) == CLASSES
+    assert all((marks == marks[0]).all() for marks in drawn.values())
+    assert len({tuple(marks[0].flatten().tolist()) for marks in drawn.values()}) == CLASSES
     # A one has eight dots of four pixels.
     assert drawn[1][0, 0].sum() == 8 * 4
 
@@ -80,15 +88,15 @@ def test_a_network_that_learnt_nothing_gives_no_verdict(lab_of, monkeypatch):
     monkeypatch.setitem(module.HELD_OUT, "smoke", 20)
     monkeypatch.setattr(module, "RECIPE", replace(module.RECIPE, epochs=1))
     lab = lab_of()
-    found = semi_natural(replace(lab, settings=replace(lab.settings, profile="smoke")))
-    assert found.passed is None
-    assert found.reason == "the network did not learn the numbers and the stripes"
+    verdict = semi_natural(replace(lab, settings=replace(lab.settings, profile="smoke")))
+    assert verdict.passed is None
+    assert verdict.reason == "the network did not learn the numbers and the stripes"
 
 
 @pytest.mark.slow
 def test_each_crafted_method_wins_on_its_own_dataset(lab_of, verdict_of):
-    found = verdict_of("semi_natural", lab_of())
-    assert found["status"] == "passed"
-    figures = found["figures"]
+    result = verdict_of("semi_natural", lab_of())
+    assert result.status == "passed"
+    figures = result.figures
     assert figures["numbers_rect"] > 0.9 > 0.5 > figures["numbers_pooling"]
     assert figures["stripes_pooling"] > 0.9 > figures["stripes_rect"]

@@ -1,4 +1,4 @@
-"""Deliberately broken methods and judges are caught by what is meant to catch them, by name."""
+"""Deliberately broken methods and protocols are caught by what is meant to catch them, by name."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ def gradient(model, images, targets):
 def ignores_the_model(model, images, targets, *, seeds):
     """Noise."""
     draws = (torch.Generator().manual_seed(seed) for seed in seeds)
-    return torch.stack([torch.rand(images.shape[2:], generator=each) for each in draws])
+    return torch.stack([torch.rand(images.shape[2:], generator=draw) for draw in draws])
 
 
 def leaks_the_label(model, images, targets):
@@ -57,14 +57,9 @@ def mutates_the_model(model, images, targets):
 
 def statuses(function):
     """What every check of methods finds of a method, each on a model that is as it should be."""
-    found = {}
-    for name in checks:
-        if checks.get(name).over == "methods":
-            load.cache_clear()
-            pair = load("digits", "resnet", 8, "cpu")
-            found[name] = examine(checks.get(name), Method(function.__name__, function), pair)
-    load.cache_clear()
-    return found
+    method = Method(function.__name__, function)
+    of_methods = [checks.get(name) for name in checks if checks.get(name).over == "methods"]
+    return {check.name: examine(check, method, load("digits", "resnet", 8)) for check in of_methods}
 
 
 @pytest.mark.parametrize(
@@ -78,9 +73,9 @@ def statuses(function):
     ],
 )
 def test_a_broken_method_is_caught_by_these_checks_and_no_others(specimen, caught):
-    found = statuses(specimen)
-    failed = {name for name, result in found.items() if result["status"] == "failed"}
-    assert failed == caught, {name: found[name]["reason"] for name in failed ^ caught}
+    results = statuses(specimen)
+    failed = {name for name, result in results.items() if result.status == "failed"}
+    assert failed == caught, {name: results[name].reason for name in failed ^ caught}
 
 
 @pytest.mark.parametrize(
@@ -96,12 +91,11 @@ def test_a_broken_method_is_caught_by_these_checks_and_no_others(specimen, caugh
 def test_a_broken_method_is_caught_by_name(specimen, check, reason):
     with pytest.raises(AssertionError, match=f"^{check} of {specimen.__name__}: .*{reason}"):
         check_method(specimen, check)
-    load.cache_clear()
 
 
 @dataclass(frozen=True)
-class Judge(Protocol):
-    """The mean over images of whatever a broken judge sees in them."""
+class Mean(Protocol):
+    """The mean over images of whatever a broken protocol sees in them."""
 
     higher_is_better = True
 
@@ -111,7 +105,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class RewardsEdges(Judge):
+class RewardsEdges(Mean):
     def observe(self, model, batch, maps, shared):
         down, right = torch.gradient(batch.images.mean(1), dim=(1, 2))
         edges = (down.abs() + right.abs()).flatten(1).numpy()
@@ -119,7 +113,7 @@ class RewardsEdges(Judge):
 
 
 @dataclass(frozen=True)
-class DependsOnOrder(Judge):
+class DependsOnOrder(Mean):
     """The share of a map inside the mask, weighed by the place in the batch."""
 
     def observe(self, model, batch, maps, shared):
@@ -129,7 +123,7 @@ class DependsOnOrder(Judge):
 
 
 @dataclass(frozen=True)
-class UsesTheScale(Judge):
+class UsesTheScale(Mean):
     """Attribution inside the mask, in whatever unit it comes; says that only the order counts."""
 
     sees = "order"
@@ -138,17 +132,17 @@ class UsesTheScale(Judge):
         return {"score": (maps.double() * batch.masks).sum((1, 2)).numpy()}
 
 
-def test_a_judge_that_rewards_edges_is_caught_by_the_dummy_floor(registries, lab_of, verdict_of):
+def test_a_protocol_that_rewards_edges_is_caught_by_the_dummy_floor(registries, lab_of, verdict_of):
     attrcheck.protocol("rewards_edges")(RewardsEdges)
     by_edges, by_deletion = (
-        verdict_of("dummy_floor", lab_of(f"digits-resnet-{judge}", methods=(*EDGES, *PRINCIPLED)))
-        for judge in ("rewards_edges", "sds")
+        verdict_of("dummy_floor", lab_of(f"digits-resnet-{name}", methods=(*EDGES, *PRINCIPLED)))
+        for name in ("rewards_edges", "sds")
     )
-    assert by_edges["status"] == "failed"
-    assert by_edges["subject"] == "digits-resnet-rewards_edges"
-    assert by_edges["figures"]["unreliability"] == 1
-    assert "dummies win 100% of their comparisons" in by_edges["reason"]
-    assert by_deletion["status"] == "passed"
+    assert by_edges.status == "failed"
+    assert by_edges.subject == "digits-resnet-rewards_edges"
+    assert by_edges.figures["unreliability"] == 1
+    assert "dummies win 100% of their comparisons" in by_edges.reason
+    assert by_deletion.status == "passed"
 
 
 @pytest.mark.parametrize(
@@ -158,9 +152,9 @@ def test_a_judge_that_rewards_edges_is_caught_by_the_dummy_floor(registries, lab
         (UsesTheScale(), "only_the_order_of_a_map_counts", "after a transform"),
     ],
 )
-def test_a_broken_judge_is_caught_by_its_law(specimen, law, reason):
+def test_a_broken_protocol_is_caught_by_its_law(specimen, law, reason):
     broken = {}
-    for name in (each.__name__.removeprefix("law_") for each in laws_of(specimen)):
+    for name in (check.__name__.removeprefix("law_") for check in laws_of(specimen)):
         try:
             check_protocol(specimen, name)
         except AssertionError as error:

@@ -1,5 +1,7 @@
 """Fine-tuned models against other architectures: what decides, and what is on record."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -7,7 +9,7 @@ from torch import nn
 import attrcheck
 from attrcheck.checks import tuning as module
 from attrcheck.contracts import Dataset, Tuning
-from attrcheck.engine import pairs as loading
+from attrcheck.engine.lab import Lab
 from attrcheck.training.similarity import similarity
 
 SIDE = 8
@@ -55,13 +57,13 @@ def facts(monkeypatch):
     """Change what is on record about a fine-tuning."""
 
     def change(**changes):
-        def load(*given):
-            pair = loading.load(*given)
-            if len(given) > 4:
-                pair.facts.update(changes)
-            return pair
+        load = Lab.pair
 
-        monkeypatch.setattr(module, "load", load)
+        def changed(lab, dataset, model, images, tuning=None):
+            pair = load(lab, dataset, model, images, tuning)
+            return replace(pair, tuned={**pair.tuned, **changes}) if tuning else pair
+
+        monkeypatch.setattr(Lab, "pair", changed)
 
     return change
 
@@ -69,23 +71,23 @@ def facts(monkeypatch):
 CASES = ("halves-one-idsds", "halves-other-idsds")
 
 
-def pair(lab):
+def verdict_on_one(lab):
     return module.tuning(lab, "halves", "one")
 
 
 def test_figures_are_those_on_record_beside_those_between_models(world, lab_of):
     lab = lab_of(*CASES)
-    found = pair(lab).figures
-    record = loading.load("halves", "one", None, "cpu", Tuning(), lab.settings).facts
-    one, other = (loading.load("halves", name, None, "cpu") for name in ("one", "other"))
+    figures = verdict_on_one(lab).figures
+    record = lab.pair("halves", "one", None, Tuning()).tuned
+    one, other = (lab.pair("halves", name, None) for name in ("one", "other"))
     between = similarity(one.network, other.network, one.images, one.labels)
     for name in ("label_probability", "total_variation"):
-        assert found[f"{name}_moved"] == record["similarity"][name]
-        assert found[f"{name}_to_other"] == between[name]
+        assert figures[f"{name}_moved"] == record["similarity"][name]
+        assert figures[f"{name}_to_other"] == between[name]
     assert record["similarity"]["gradcam"] is None
-    assert not any(name.startswith("gradcam") for name in found)
-    assert found["worst_cell_before"] == record["worst_cell"]["before"]
-    assert found["accuracy_after"] == record["accuracy"]["after"]
+    assert not any(name.startswith("gradcam") for name in figures)
+    assert figures["worst_cell_before"] == record["worst_cell"]["before"]
+    assert figures["accuracy_after"] == record["accuracy"]["after"]
 
 
 ALIKE = {"label_probability": 0.0, "total_variation": 0.0, "gradcam": None}
@@ -103,7 +105,7 @@ BETTER = {"before": 0.5, "after": 0.6}
 )
 def test_it_must_stay_alike_and_get_no_worse(world, lab_of, facts, similar, worst, reason):
     facts(similarity=similar, worst_cell=worst)
-    verdict = pair(lab_of(*CASES))
+    verdict = verdict_on_one(lab_of(*CASES))
     assert verdict.passed is not bool(reason)
     assert verdict.reason.startswith(reason)
 
@@ -113,11 +115,11 @@ def test_grad_cam_counts_where_both_have_it(world, lab_of, facts, monkeypatch):
     monkeypatch.setattr(module, "similarity", lambda *given: apart)
     for moved, passed in ((0.2, False), (0.05, True), (None, True)):
         facts(similarity={**ALIKE, "gradcam": moved}, worst_cell=BETTER)
-        assert pair(lab_of(*CASES)).passed is passed
+        assert verdict_on_one(lab_of(*CASES)).passed is passed
 
 
 def test_without_fine_tuning_or_another_model_there_is_nothing_to_compare(world, lab_of):
-    untuned = pair(lab_of("halves-one-morf", "halves-other-morf"))
+    untuned = verdict_on_one(lab_of("halves-one-morf", "halves-other-morf"))
     assert (untuned.passed, untuned.reason) == (None, "no protocol of the run fine-tunes it")
-    alone = pair(lab_of("halves-one-idsds"))
+    alone = verdict_on_one(lab_of("halves-one-idsds"))
     assert (alone.passed, alone.reason) == (None, "no other model is there")

@@ -10,7 +10,7 @@ from torch import nn
 from attrcheck.graph.preparing import prepare
 from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
-from attrcheck.models._bagnet33 import BagNet33, bagnet33
+from attrcheck.models.bagnet33 import BagNet33, bagnet33
 from attrcheck.training.weights import WeightsError
 from tests.worlds import enliven, random_family, smooth_images
 
@@ -148,14 +148,14 @@ def test_the_full_size_one_from_a_file(tmp_path, full_size):
 def test_the_full_size_one_sees_33_pixels_and_explains_itself(full_size):
     model, images, targets = prepare(full_size), smooth_images(2, 48), torch.tensor([1, 2])
     with torch.no_grad():
-        wanted, found = full_size(images), model(images)
-    assert torch.allclose(found, wanted, rtol=1e-3, atol=1e-4)
+        wanted, logits = full_size(images), model(images)
+    assert torch.allclose(logits, wanted, rtol=1e-3, atol=1e-4)
     evidence = next(n for n in model.graph.nodes if n.target == "fc")
     assert receptive_field(model, evidence) == Field(8, 0, 32)
     explain = method.get("bagnet_evidence")
     assert explain.not_applicable(model) is None
     total = explain.attribute(model, images, targets).sum((1, 2))
-    assert torch.allclose(total, found.gather(1, targets[:, None])[:, 0], rtol=1e-3)
+    assert torch.allclose(total, logits.gather(1, targets[:, None])[:, 0], rtol=1e-3)
 
 
 def test_the_size_is_that_which_is_published():

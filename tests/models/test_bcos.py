@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
-from attrcheck.models._bcos_resnet import BcosResNet, bcos_resnet
+from attrcheck.models.bcos_resnet import BcosResNet, bcos_resnet
 from attrcheck.training.weights import WeightsError
 from tests.worlds import blank, smooth_images
 
@@ -145,8 +145,8 @@ def test_the_strides_are_those_that_are_published():
         deep, shallow = (BcosResNet(MEAN, STD, depth, 10) for depth in (50, 18))
     for stage, stride in zip(("layer1", "layer2", "layer3", "layer4"), (1, 2, 2, 2), strict=True):
         first, second = (network.get_submodule(f"{stage}.0") for network in (deep, shallow))
-        found = [getattr(first, f"conv{i}").stride[0] for i in (1, 2, 3)]
-        assert found == [1, stride, 1]
+        strides = [getattr(first, f"conv{i}").stride[0] for i in (1, 2, 3)]
+        assert strides == [1, stride, 1]
         assert [second.conv1.stride[0], second.conv2.stride[0]] == [stride, 1]
         assert getattr(deep, stage)[1].conv2.stride == (1, 1)
 

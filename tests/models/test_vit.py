@@ -23,9 +23,9 @@ def assert_prepared(network, side, count=2):
     prepared = prepare(network)
     assert isinstance(prepared, fx.GraphModule)
     with torch.no_grad():
-        wanted, found = network(images.clone()), prepared(images)
+        wanted, logits = network(images.clone()), prepared(images)
     assert wanted.abs().max() > 0
-    assert (found - wanted).abs().max() <= 1e-5 * wanted.abs().max()
+    assert (logits - wanted).abs().max() <= 1e-5 * wanted.abs().max()
     assert not any(getattr(part, "inplace", False) for part in prepared.modules())
     called = [node.target for node in prepared.graph.nodes if node.op == "call_module"]
     assert len(called) == len(set(called))
@@ -37,10 +37,10 @@ def assert_prepared(network, side, count=2):
 def test_the_embedded_one_is_a_transformer():
     network = random_family("vit")
     prepared = assert_prepared(network, 32)
-    found = kinds(prepared)
-    assert found.count(nn.GELU) == 4 + 3
-    assert found.count(nn.LayerNorm) == 2 * 3 + 1
-    assert nn.BatchNorm2d not in found
+    layers = kinds(prepared)
+    assert layers.count(nn.GELU) == 4 + 3
+    assert layers.count(nn.LayerNorm) == 2 * 3 + 1
+    assert nn.BatchNorm2d not in layers
     assert len(attentions(prepared)) == 3
 
 
@@ -124,8 +124,8 @@ def test_timm_inception_v4():
     network = network.double()  # deep random networks blow up rounding errors
     images, prepared = smooth_images(2, 96).double(), prepare(network)
     with torch.no_grad():
-        wanted, found = network(images), prepared(images)
-    assert (found - wanted).abs().max() <= 1e-5 * wanted.abs().max()
+        wanted, logits = network(images), prepared(images)
+    assert (logits - wanted).abs().max() <= 1e-5 * wanted.abs().max()
     # timm's norm layers hold the activation: both come out, and the norm is folded away.
     assert kinds(prepared).count(nn.ReLU) == kinds(prepared).count(nn.Conv2d) == 149
     assert nn.BatchNorm2d not in kinds(prepared)

@@ -89,7 +89,7 @@ def test_a_network_is_like_itself_and_unlike_another():
 def test_maps_are_those_for_the_label():
     images, labels = draw(0, 5, 1, 8, 8), torch.tensor([0, 1, 2, 0, 1])
     pair = network(1), network(2)
-    first, second = (similarity(*pair, images, each) for each in (labels, (labels + 1) % 3))
+    first, second = (similarity(*pair, images, targets) for targets in (labels, (labels + 1) % 3))
     assert first["gradcam"] != second["gradcam"]
     assert first["label_probability"] != second["label_probability"]
     assert first["total_variation"] == second["total_variation"]
@@ -106,6 +106,6 @@ def test_without_a_stage_there_is_no_gradcam():
     flat = prepare(nn.Sequential(nn.Flatten(), nn.Linear(64, 3)))
     images, labels = draw(0, 5, 1, 8, 8), torch.tensor([0, 1, 2, 0, 1])
     for pair in [(flat, network(1)), (network(1), flat)]:
-        found = similarity(*pair, images, labels)
-        assert found["gradcam"] is None
-        assert found["total_variation"] > 0
+        apart = similarity(*pair, images, labels)
+        assert apart["gradcam"] is None
+        assert apart["total_variation"] > 0

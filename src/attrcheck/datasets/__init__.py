@@ -18,8 +18,8 @@ class DatasetError(AttrcheckError):
 class DatasetSpec:
     """A registered dataset: a name and the function that loads it.
 
-    offers: what it has beside images and labels, `masks` or a `training` split, for protocols that
-    need it; without it their cases are left out.
+    offers: what it has besides images and labels, `masks` or a `training` split. Cases of protocols
+    that need what is not offered are left out.
     """
 
     name: str

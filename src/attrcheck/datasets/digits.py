@@ -1,7 +1,7 @@
 """Handwritten digits: the 1797 real 8x8 scans known from scikit-learn, enlarged to 32x32.
 
 The scans (Alpaydin and Kaynak, UCI Machine Learning Repository, CC BY 4.0) lie beside this file:
-importing scikit-learn for them would take every worker two seconds.
+importing scikit-learn for them would cost each worker two seconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Synthetic shapes: one object decides the class among distractors, and its mask is known.
 
-Every image is drawn from its own seed, so any number of them agrees with any other. Only IEEE
-additions, multiplications, divisions, square roots, comparisons and floors are used, one element
-at a time, and the result is quantised: all machines draw the same bytes.
+Each image is drawn from its own seed, whatever the number of images. Only IEEE additions,
+multiplications, divisions, square roots, comparisons and floors are used, one element at a time,
+and the result is quantised: all machines draw the same bytes.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _turns(dice: Dice, count: int) -> tuple[Array, Array]:
 def _places(dice: Dice, radii: Array) -> Array:
     """Centres [N, objects, 2] inside the image: the last is free, the others keep clear of it.
 
-    Each takes, of several candidates, the one with most room to those that have a place.
+    Of several candidates, each takes the one farthest from the objects placed before.
     """
     candidates = dice(OBJECTS, CANDIDATES, 2)
     candidates = radii[:, :, None, None] + candidates * (SIZE - 2 * radii[:, :, None, None])

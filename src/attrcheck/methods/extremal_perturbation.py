@@ -26,10 +26,6 @@ PRESSURE = 30, 3000
 
 @method(
     "extremal_perturbation",
-    known_failures={
-        "ground_truth": "its mask is four times as large as what decides the class of shapes, and "
-        "even: .14 to .18, where the image itself has .31"
-    },
     family="perturbation",
     passes=(STEPS, STEPS),
     reference="Fong et al. 2019",

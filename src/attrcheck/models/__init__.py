@@ -1,4 +1,4 @@
-"""Models: a network for a dataset, its weights, and its preparation for attribution."""
+"""Models: networks for the datasets that they know; the embedded ones ship with weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class ModelSpec:
     """A registered model: `build(dataset)` returns a network that maps [N, C, H, W] to logits.
 
-    An embedded one is built without weights and gets those that ship with the package; any other
-    comes with its own. `datasets` are comma-separated globs of the datasets that it knows.
-    offers: `gradients`, unless it is said that the network cannot be differentiated. An embedded
-    one also offers its `architecture`, to be trained anew.
+    embedded: `build` gives random weights, and those that ship with the package are loaded into
+    it; any other model is built with its weights.
+    datasets: comma-separated globs of the datasets that a model which is not embedded knows.
+    offers: what protocols may need of it; without `gradients` it cannot be differentiated. An
+    embedded one also offers its `architecture`, to be trained anew.
     """
 
     name: str
@@ -36,7 +37,7 @@ class ModelSpec:
             object.__setattr__(self, "offers", (*self.offers, "architecture"))
 
     def knows(self, dataset: str) -> bool:
-        """Whether there is such a model for this dataset."""
+        """Whether the model can classify the images of this dataset."""
         if self.embedded:
             return (WEIGHTS / f"{dataset}-{self.name}").is_dir()
         return bool(select([dataset], [part.strip() for part in self.datasets.split(",")]))

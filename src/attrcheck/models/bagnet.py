@@ -1,4 +1,4 @@
-"""BagNet: a bag of patches, each of which speaks for itself (Brendel and Bethge 2019)."""
+"""BagNet: the mean over small patches, each classified by itself (Brendel and Bethge 2019)."""
 
 from __future__ import annotations
 

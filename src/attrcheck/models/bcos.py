@@ -1,4 +1,4 @@
-"""B-cos network: no bias, no rectifier; its weights turn towards what they see
+"""B-cos network: no bias, no rectifier; training aligns its weights with their inputs
 (Boehle et al. 2022; with the norm of Boehle et al. 2024)."""
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Layer(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """The input and, behind it, the new channels."""
+        """The input, followed by the new channels."""
         return torch.cat([x, self.new(x)], 1)
 
 

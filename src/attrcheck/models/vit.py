@@ -2,7 +2,7 @@
 (Dosovitskiy et al. 2020).
 
 Its patches come out of four small convolutions (Xiao et al. 2021). With the original's single one
-ten thousand images are too few: half way through a training it got 30% of the shapes right.
+ten thousand images are too few: half way through training it got 30% of the shapes right.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and an MLP, each behind a layer norm and beside a shortcut."""
+    """Attention and an MLP, each after a layer norm and with a shortcut around it."""
 
     def __init__(self, width: int, heads: int, hidden: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Block(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Patches and a class token, in that many blocks; the class token decides."""
+    """Patches and a class token go through attention blocks; the class token decides."""
 
     def __init__(self, channels: int, side: int, classes: int) -> None:
         super().__init__()

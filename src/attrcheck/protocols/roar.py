@@ -69,10 +69,6 @@ class Roar(Protocol):
 @protocol(
     "roar",
     default=False,
-    known_failures={
-        "dummy_floor": "gradients are missed less than random pixels, as its authors found too: on "
-        "digits-resnet dummies win 75% against four methods"
-    },
 )
 def roar(profile: str = "full") -> Roar:
     """Accuracy of networks retrained without what matters, one per method; lower is better."""

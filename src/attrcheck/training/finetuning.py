@@ -1,4 +1,4 @@
-"""Fine-tuning that makes a deleted cell nothing new to a model: what IDSDS needs."""
+"""Fine-tuning that accustoms a model to deleted cells: what IDSDS needs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class TuningRecipe:
     """How models are fine-tuned, all families alike.
 
     Rate, decay, momentum and batch are those published for CIFAR, the nearest to networks of this
-    size; of the 30 epochs, with x0.1 every `step`, they need a fraction. All was chosen on
-    validation images: there, a rate of 0.03 in batches of 32 left B-cos with 43% of the digits
-    right, one of 0.001 in batches of 64 gained VGG nothing on shapes, and the second drop of the
-    rate changed nothing.
+    size, which need a fraction of the 30 epochs; the rate falls to a tenth every `step` epochs. All
+    was chosen on validation images: there, a rate of 0.03 in batches of 32 left B-cos with 43% of
+    the digits right, one of 0.001 in batches of 64 gained VGG nothing on shapes, and the second
+    drop of the rate changed nothing.
     """
 
     epochs: int = 5
@@ -79,7 +79,7 @@ class Deletion:
         return self.remove(images, self.keep[cells], seeds=seeds)
 
     def at_random(self, images: Tensor) -> Tensor:
-        """Each image, with probability 1/2, without one cell, any as likely as the other."""
+        """Each image, with probability 1/2, without one cell, all cells being equally likely."""
         lost = (torch.rand(len(images)) < LOST).nonzero()[:, 0]
         images = images.clone()
         if len(lost):
@@ -87,7 +87,7 @@ class Deletion:
         return images
 
     def uniformly(self, images: Tensor) -> Tensor:
-        """Each image without one cell, any as likely as the other."""
+        """Each image without one cell, all cells being equally likely."""
         cells = torch.randint(len(self.keep), (len(images),))
         return self(images, cells, torch.randint(2**62, (len(images),)).tolist())
 
@@ -105,7 +105,7 @@ def finetune(
     The network comes as it was trained, not prepared: a folded batch norm could not learn. The
     epoch kept is the best on images held out of the training split; it is 0, nothing learnt, only
     if that beats all others. A model that was trained on the whole split knows those images, which
-    speaks for early epochs. Accuracies and similarity are those on the evaluation images.
+    favours early epochs. Accuracies and similarity are those on the evaluation images.
     The same seed and number of threads give the same weights on the same machine.
     """
     recipe = recipe or RECIPES.get(data.name, TuningRecipe())

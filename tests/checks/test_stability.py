@@ -1,9 +1,9 @@
-"""Checks that only reduce again run no pass of the model once their case has run."""
+"""Rankings made again: what is only reduced anew runs no pass once the case has run."""
 
 import pytest
-from attrcheck.engine.running import run_case
 
 import attrcheck
+from attrcheck.engine.evaluation import run_case
 from attrcheck.protocols.single_deletion import SingleDeletion
 
 METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random", "slope")
@@ -15,14 +15,13 @@ def test_reducing_again_runs_no_pass(tiny, passes, lab_of, verdict_of, check, pr
     lab = lab_of(f"tiny-linear-{protocol}", methods=METHODS)
     (case,) = lab.cases
     lab.store.open()
-    run_case(case, lab.settings, lab.store, lambda text: None)
+    run_case(lab.evaluation(case), lambda text: None)
     assert passes
-    tiny.restart()
     passes.clear()
-    result = verdict_of(check, lab_of(case.id, methods=METHODS))
-    assert result["figures"]
+    later = lab_of(case.id, methods=METHODS)
+    assert verdict_of(check, later).figures
     assert not passes
-    assert lab.evaluation(case).pair.predictor.passes == 0
+    assert later.evaluation(case).pair.predictor.passes == 0
 
 
 @pytest.mark.parametrize("check", ["seed", "attributed_output", "other_removal"])
@@ -30,14 +29,13 @@ def test_looking_again_runs_some(tiny, passes, lab_of, verdict_of, check):
     lab = lab_of("tiny-linear-morf", methods=METHODS)
     (case,) = lab.cases
     lab.store.open()
-    run_case(case, lab.settings, lab.store, lambda text: None)
-    tiny.restart()
+    run_case(lab.evaluation(case), lambda text: None)
     passes.clear()
-    verdict_of(check, lab)
+    verdict_of(check, lab_of(case.id, methods=METHODS))
     assert passes
 
 
 def test_grids_that_do_not_divide_the_image_are_passed_over(tiny, lab_of, verdict_of):
     attrcheck.protocol("rows_of_five")(lambda: SingleDeletion(grid=5))
-    found = verdict_of("other_grid", lab_of("tiny-linear-rows_of_five", methods=METHODS))
-    assert (found["status"], found["figures"]) == ("not_applicable", {})
+    result = verdict_of("other_grid", lab_of("tiny-linear-rows_of_five", methods=METHODS))
+    assert (result.status, result.figures) == ("not_applicable", {})

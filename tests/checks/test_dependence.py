@@ -9,7 +9,7 @@ from torch import nn
 
 from attrcheck.checks import check as checks
 from attrcheck.checks._similarity import rank_correlation, ssim
-from attrcheck.checks.randomisation import counted, layers, randomisation, randomised
+from attrcheck.checks.dependence import counted, layers, randomisation, randomised
 from attrcheck.contracts import Method
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.checking import examine
@@ -55,9 +55,9 @@ def test_only_the_chosen_forget_and_the_same_way_every_time():
     before = {name: weight.clone() for name, weight in network.named_parameters()}
     chosen = layers(network)[:3]
     one, other = randomised(network, chosen), randomised(network, chosen)
-    found = changed(network, one)
-    assert {name.rpartition(".")[0] for name in found} == set(chosen)
-    assert len(found) == sum(name.rpartition(".")[0] in chosen for name in before)
+    names = changed(network, one)
+    assert {name.rpartition(".")[0] for name in names} == set(chosen)
+    assert len(names) == sum(name.rpartition(".")[0] in chosen for name in before)
     assert not changed(one, other)
     assert all(network.get_parameter(name).equal(before[name]) for name in before)
     assert changed(one, randomised(network, chosen, seed=1))
@@ -88,22 +88,22 @@ def test_curves_and_verdict_are_those_of_the_maps():
         alone = maps(randomised(pair.network, names[count - 1 : count]))
         for kind, other in (("cascading", cascade), ("independent", alone)):
             for measure in (rank_correlation, ssim):
-                found = figures[f"{kind}_{measure.__name__}"][place]
-                assert found == pytest.approx(measure(intact, other), abs=1e-6)
+                figure = figures[f"{kind}_{measure.__name__}"][place]
+                assert figure == pytest.approx(measure(intact, other), abs=1e-6)
     assert figures["rank_correlation"] == figures["cascading_rank_correlation"][2]
     assert verdict.passed
 
 
 def test_guided_backprop_fails_and_the_gradient_does_not():
-    found = {
+    results = {
         name: examine(checks.get("randomisation"), methods.get(name), load(*PAIR))
         for name in ("guided_backprop", "gradient")
     }
-    assert found["guided_backprop"]["status"] == "known_failure"
-    assert found["gradient"]["status"] == "passed"
-    guided, plain = (each["figures"]["rank_correlation"] for each in found.values())
+    assert results["guided_backprop"].status == "known_failure"
+    assert results["gradient"].status == "passed"
+    guided, plain = (result.figures["rank_correlation"] for result in results.values())
     assert guided > 0.75 > plain
-    assert min(found["guided_backprop"]["figures"]["cascading_ssim"]) < 0.5
+    assert min(results["guided_backprop"].figures["cascading_ssim"]) < 0.5
 
 
 def test_what_ignores_the_weights_has_flat_curves():

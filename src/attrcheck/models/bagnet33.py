@@ -5,7 +5,7 @@ Register it in a conftest.py, for a dataset of ImageNet's classes and normalisat
 
     from pathlib import Path
     from attrcheck.models import model
-    from attrcheck.models._bagnet33 import bagnet33
+    from attrcheck.models.bagnet33 import bagnet33
 
     @model("bagnet33", datasets="imagenet*")
     def build(dataset):
@@ -28,7 +28,7 @@ EXPANSION = 4
 
 
 class Bottleneck(nn.Module):
-    """1x1, `size` x `size` and 1x1 convolution, no padding: the shortcut loses its far ends."""
+    """1x1, `size` x `size` and 1x1 convolution without padding: the shortcut is cropped to fit."""
 
     def __init__(self, inputs: int, width: int, size: int, stride: int) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class BagNet33(nn.Module):
             inputs = width * EXPANSION
             stage.extend(Bottleneck(inputs, width, 1, 1) for _ in range(blocks - 1))
             self.add_module(f"layer{number}", stage)
-        # A linear layer in the original, behind the mean, with which it commutes.
+        # In the original a linear layer after the mean, with which it commutes.
         self.fc = nn.Conv2d(inputs, classes, 1)
         self.pool = nn.AdaptiveAvgPool2d(1)
 

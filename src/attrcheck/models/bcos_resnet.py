@@ -4,7 +4,7 @@ Register one in a conftest.py, for a dataset of ImageNet's classes:
 
     from pathlib import Path
     from attrcheck.models import model
-    from attrcheck.models._bcos_resnet import bcos_resnet
+    from attrcheck.models.bcos_resnet import bcos_resnet
 
     @model("bcos_resnet50", datasets="imagenet*")
     def build(dataset):

@@ -18,7 +18,6 @@ from attrcheck.engine.settings import PROFILES
 from attrcheck.errors import AttrcheckError
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
-from attrcheck.plugin.options import KINDS
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry

@@ -122,10 +122,6 @@ def rollout(attention: list[Tensor]) -> Tensor:
 
 @method(
     "attention_rollout",
-    known_failures={
-        "target_sensitivity": "attention knows no class",
-        "randomisation": "it weighs all layers alike, so random upper ones hardly reorder patches",
-    },
     family="transformer",
     passes=(1, 0),
     reference="Abnar and Zuidema 2020",

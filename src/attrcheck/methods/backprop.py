@@ -63,9 +63,6 @@ def needs_rectifiers(model: nn.Module) -> str | None:
 @method(
     "guided_backprop",
     not_applicable=needs_rectifiers,
-    known_failures={
-        "randomisation": "it redraws what the lowest layers see, whatever the upper ones know"
-    },
     family="propagation",
     passes=(1, 1),
     reference="Springenberg et al. 2014",
@@ -81,10 +78,6 @@ def guided_backprop(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor
 @method(
     "deconvolution",
     not_applicable=needs_rectifiers,
-    known_failures={
-        "ground_truth": "it lets pass what the activations would stop: .06 to .14 in five models "
-        "of shapes, where the image itself has .31 (vgg with .46 and vit with .36 pass)"
-    },
     family="propagation",
     passes=(1, 1),
     reference="Zeiler and Fergus 2013",

@@ -125,10 +125,6 @@ def rise_maps(
 
 @method(
     "rise",
-    known_failures={
-        "ground_truth": "its masks are coarser than what decides the class of shapes: .24 on "
-        "shapes-resnet, where the image itself has .31 (bagnet with .32 passes)"
-    },
     family="perturbation",
     passes=(MASKS, 0),
     reference="Petsiuk et al. 2018",
@@ -140,9 +136,6 @@ def rise(model: nn.Module, images: Tensor, targets: Tensor, *, seeds: tuple[int,
 
 @method(
     "rise_200",
-    known_failures={
-        "ground_truth": "few masks are noise: .17 to .24 on shapes, where the image itself has .31"
-    },
     family="perturbation",
     passes=(FEW_MASKS, 0),
     reference="Petsiuk et al. 2018",
@@ -156,10 +149,6 @@ def rise_200(
 
 @method(
     "rise_uniform",
-    known_failures={
-        "ground_truth": "its masks are coarser than what decides the class of shapes: .30 on "
-        "shapes-resnet, where the image itself has .31"
-    },
     family="perturbation",
     passes=(MASKS, 0),
     reference="Petsiuk et al. 2018",

@@ -43,8 +43,6 @@ LAZY = {
     ("contracts.py", "numpy"): "the plugin knows the nouns without numpy",
     ("errors.py", "difflib"): "only needed when something went wrong",
     ("registry.py", "importlib.metadata"): "slow, and an idle plugin asks for no name",
-    ("removal/noisy_linear.py", "torch"): "part of the public face, which is free of torch",
-    ("removal/noisy_linear.py", "attrcheck"): "part of the public face, which is free of torch",
     ("adapters/*", "pytorch_grad_cam"): "an optional library",
     ("adapters/*", "quantus"): "an optional library",
     ("adapters/vision.py", "torchvision"): "tried again if its first import fails",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,10 @@ def blend(images: Tensor, kept: Tensor, others: Tensor) -> Tensor:
 
 
 removal: Registry[Removal] = Registry("removal", Removal, __name__)
-# As a function, not as the module of that name; it imports torch only when it is called.
-from attrcheck.removal.noisy_linear import noisy_linear  # noqa: E402
 
-__all__ = ["Removal", "noisy_linear", "removal"]
+
+def __getattr__(name: str) -> Any:
+    """`noisy_linear` as a function, imported with torch when it is asked for."""
+    if name != "noisy_linear":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.imputing").noisy_linear

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor
 
 from attrcheck.removal import blend, removal
-
-if TYPE_CHECKING:
-    from torch import Generator, Tensor
+from attrcheck.removal._imputation import impute
+from attrcheck.tensors.draws import normal_draws
 
 
 @removal("noisy_linear")
@@ -29,8 +30,6 @@ def noisy_linear(
     An image of which nothing is kept becomes zero, the dataset's mean once images are normalised.
     The means are right to `tolerance`, in standard deviations of the channel's kept pixels.
     """
-    from attrcheck.removal._imputation import impute
-
     _check(images, keep, seeds, tolerance)
     kept = keep.bool()[:, None].to(images.dtype)
     filled = impute(images.detach(), kept, tolerance)
@@ -60,10 +59,6 @@ def _check(images: Tensor, keep: Tensor, seeds: Sequence[int] | None, tolerance:
 
 def _draw(images: Tensor, generator: Generator | None, seeds: Sequence[int] | None) -> Tensor:
     """N(0, 1) for every pixel, so that what a pixel gets does not depend on which are removed."""
-    import torch
-
-    from attrcheck.tensors.draws import normal_draws
-
     if seeds is not None:
         return normal_draws(tuple(seeds), tuple(images.shape[1:])).to(images)
     device = images.device if generator is None else generator.device

@@ -1,4 +1,4 @@
-"""Noisy linear imputation: published figures, a direct solver, and the laws of a mean of means."""
+"""Noisy linear imputation: published figures, a direct solver, noise and errors."""
 
 import functools
 import inspect
@@ -252,7 +252,7 @@ def test_torch_is_not_imported_before_the_call():
             r"is \[2, 9, 9\], not \[2, 1, 9, 9\]",
         ),
         (torch.zeros(2, 3, 9, 9), torch.ones(1, 9, 9), {}, r"is \[2, 9, 9\], not \[1, 9, 9\]"),
-        (torch.zeros(2, 3, 9, 9), torch.ones(2, 9, 9), {"seeds": [1]}, "seed an image: 2.*not 1"),
+        (torch.zeros(2, 3, 9, 9), torch.ones(2, 9, 9), {"seeds": [1]}, "seed per image: 2.*not 1"),
         (torch.zeros(2, 3, 9, 9), torch.ones(2, 9, 9), {"tolerance": 0.0}, "tolerance.*not 0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Noisy linear imputation: published figures, a direct solver, and the laws of a mean of means."""
+"""Noisy linear imputation: published figures, a direct solver, noise and errors."""
 
 import functools
 import inspect

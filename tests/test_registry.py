@@ -60,7 +60,9 @@ def test_the_decorator_registers_and_returns_the_function(registries):
     decorated = attrcheck.method("my_own.method_2", constant="why not", dummy=True)(function)
     assert decorated is function
     registered = attrcheck.method.get("my_own.method_2")
-    assert registered == Method("my_own.method_2", function, registered.not_applicable, "why not", True)
+    assert registered == Method(
+        "my_own.method_2", function, registered.not_applicable, "why not", True
+    )
     assert "my_own.method_2" in attrcheck.method
     assert "my_own.method_2" in list(attrcheck.method)
 

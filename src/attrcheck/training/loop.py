@@ -117,14 +117,17 @@ def follow(
     labels: Tensor,
     augment: Augment = lambda images: images,
 ) -> Iterator[int]:
-    """Train a network in place by a recipe; what is augmented was shifted before."""
+    """Train a network in place by a recipe, stopping after each step to yield its number.
+
+    Images are shifted first, then augmented.
+    """
     steps = recipe.epochs * ceil(len(images) / recipe.batch)
     optimiser = AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
     schedule = OneCycleLR(optimiser, recipe.rate, total_steps=steps, pct_start=recipe.warmup)
     batches = (
         chosen
         for _ in range(recipe.epochs)
-        for chosen in torch.randperm(len(images)).split(recipe.batch)
+        for chosen in torch.split(torch.randperm(len(images)), recipe.batch)
     )
 
     def changed(batch: Tensor) -> Tensor:

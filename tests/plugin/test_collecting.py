@@ -10,6 +10,7 @@ def item(node_id, **parameters):
 
 
 CASE = Case("tiny", "linear", "morf")
+REQUEST = CheckRequest("contract", Subject("slope"), (CASE,))
 ITEMS = [
     item("t.py::test_case[tiny-linear-morf]", attr_case=CASE),
     item("t.py::test_mine[x-tiny-linear-morf]", attr_case=CASE, other="x"),

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 from attrcheck.contracts import Case
 from attrcheck.engine.checking import Subject
-from attrcheck.plugin.collecting import CheckRequest, ours, tell, told, without_subject
+from attrcheck.plugin.collecting import CheckRequest, collected_by, ours, tell, without_subject
 
 
 def item(node_id, **parameters):
@@ -10,6 +10,7 @@ def item(node_id, **parameters):
 
 
 CASE = Case("tiny", "linear", "morf")
+REQUEST = CheckRequest("contract", Subject("slope"), (CASE,))
 ITEMS = [
     item("t.py::test_case[tiny-linear-morf]", attr_case=CASE),
     item("t.py::test_mine[x-tiny-linear-morf]", attr_case=CASE, other="x"),
@@ -35,9 +36,9 @@ def test_the_controller_reads_what_a_worker_wrote(tmp_path):
     folder = str(tmp_path / "run")
     tell(ITEMS, folder, "gw0")
     tell(ITEMS[:1], folder, "gw1")
-    assert told(folder, "gw0") == OURS
-    assert list(told(folder, "gw1").values()) == ["tiny-linear-morf"]
-    assert told(folder, "gw2") == {}
+    assert collected_by(folder, "gw0") == OURS
+    assert list(collected_by(folder, "gw1").values()) == ["tiny-linear-morf"]
+    assert collected_by(folder, "gw2") == {}
 
 
 def test_a_worker_without_such_items_writes_nothing(tmp_path):

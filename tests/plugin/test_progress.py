@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -45,9 +46,9 @@ def test_a_worker_says_what_it_does_in_one_file(folder):
     live = Live(folder)
     live.say("first")
     live.say("second")
-    [path] = os.scandir(folder)
+    [path] = Path(folder).iterdir()
     assert path.name == f"live-{os.getpid()}"
-    assert open(path).read() == "second"
+    assert path.read_text() == "second"
 
 
 def test_without_a_folder_a_worker_is_silent(tmp_path, monkeypatch):
@@ -59,8 +60,7 @@ def test_without_a_folder_a_worker_is_silent(tmp_path, monkeypatch):
 def test_the_line_shows_all_workers_that_have_something_to_say(folder):
     Live(folder).say("digits-resnet-morf")
     for name, text in [("live-1", "a case"), ("live-2", ""), ("collected-gw0.json", "{}")]:
-        with open(os.path.join(folder, name), "w") as file:
-            file.write(text)
+        Path(folder, name).write_text(text)
     text = painted(folder)
     assert "a case" in text
     assert "digits-resnet-morf" in text

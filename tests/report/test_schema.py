@@ -53,7 +53,7 @@ def test_an_empty_report_keeps_the_schema(validate):
 
 def test_a_report_with_another_field_breaks_it(validate):
     jsonschema = pytest.importorskip("jsonschema")
-    for change in ({"judges": []}, {"missing": [1]}, {"run": {}}):
+    for change in ({"another": []}, {"missing": [1]}, {"run": {}}):
         with pytest.raises(jsonschema.ValidationError):
             validate(plain(empty()) | change)
 

@@ -169,13 +169,15 @@ def _value(value: Any, seen: tuple[int, ...]) -> Any:
         return version(value.__name__.partition(".")[0])
     if isinstance(value, io.IOBase | logging.Logger):
         return [type(value).__name__, str(getattr(value, "name", ""))]
+    if isinstance(value, np.random.Generator):
+        return ["generator", _value(value.bit_generator.state, inside)]
     if isinstance(value, Enum):
         return [type(value).__qualname__, value.name]
     if callable(value):
         return [getattr(value, "__qualname__", ""), _code(value, seen)]
     attributes = _attributes(value)
     if not attributes:
-        return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+        return re.sub(" at 0x[0-9a-f]+", "", repr(value), flags=re.IGNORECASE)
     return [_code(type(value), inside), _value(attributes, inside)]
 
 
@@ -256,7 +258,11 @@ def _without_source(thing: Any, seen: tuple[int, ...]) -> Any:
     """Code of `exec`, or a class of `type()`: what it was compiled to, or made of."""
     if isinstance(thing, types.FunctionType):
         return _instructions(thing.__code__)
-    parts = {name: value for name, value in vars(thing).items() if not name.startswith("__")}
+    parts = {
+        name: value
+        for name, value in vars(thing).items()
+        if isinstance(value, types.FunctionType) or not name.startswith("__")
+    }
     bases = [_code(base, seen) for base in thing.__bases__]
     return [thing.__qualname__, bases, _value(parts, seen)]
 

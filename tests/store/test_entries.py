@@ -586,6 +586,16 @@ def test_a_difference_that_no_key_covers_is_named(store, path, arrays, words):
     assert "depends" in str(caught.value)
 
 
+@pytest.mark.parametrize("info", [{"passed": False}, {"figures": {"a": [1.0, 2.1]}}, {"more": 1}])
+def test_a_verdict_that_differs_is_named(store, info):
+    verdict = {"passed": True, "figures": {"a": [1.0, 2.0]}, "reason": "words", "seconds": 1.0}
+    store.obtain("checks/a/b", KEY, lambda: Entry({}, verdict))
+    same = Entry({}, {**verdict, "reason": "others", "seconds": 2.0})
+    verifying(store, 1.0).obtain("checks/a/b", KEY, lambda: same)
+    with pytest.raises(VerificationError, match=next(iter(info))):
+        verifying(store, 1.0).obtain("checks/a/b", KEY, lambda: Entry({}, {**verdict, **info}))
+
+
 def test_rounding_and_the_time_that_it_took_are_no_difference(store, path):
     arrays = {**ENTRY.arrays, "logit": ENTRY.arrays["logit"] * (1 + 1e-7)}
     other = Entry(arrays, {"seconds": 99.0, "constant": 2})

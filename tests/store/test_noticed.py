@@ -394,6 +394,7 @@ HELD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*quantize.*deprecated")
 @pytest.mark.parametrize("kind", HELD)
 def test_whatever_a_method_holds_it_has_a_key(kind):
     assert of_value([HELD[kind]()]) == of_value([HELD[kind]()])

@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import math
 import os
 import time
 import warnings
@@ -146,7 +147,8 @@ class Store:
 
     def _compare(self, path: Path, stored: Entry, computed: Entry) -> None:
         self.verified += 1
-        if difference := _difference(stored.arrays, computed.arrays):
+        told = _told(stored.info, computed.info)
+        if difference := _difference(stored.arrays, computed.arrays) or told:
             raise VerificationError(
                 f"{path} is not what is computed today: {difference}. Something that its key does "
                 "not cover has changed: declare it with `depends`, and prune the store"
@@ -282,6 +284,24 @@ def _difference(
         if not same.all():
             return f"{int((~same).sum())} of {same.size} values of {name} differ"
     return ""
+
+
+def _told(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The first fact that differs, words and the time that it took aside; or nothing."""
+    for name in sorted({*one, *other} - {"seconds", "reason"}):
+        if not _alike(one.get(name), other.get(name)):
+            return f"{name} is {one.get(name)}, not {other.get(name)}"
+    return ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
+    return bool(one == other)
 
 
 def fingerprint(key: Key) -> str:

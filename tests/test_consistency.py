@@ -1,5 +1,4 @@
 import itertools
-import json
 import time
 
 import numpy as np
@@ -12,7 +11,11 @@ from scipy import stats
 from attrcheck import metarank
 from attrcheck.consistency import (
     LEAST_METHODS,
+    Agreements,
+    Concordance,
+    Move,
     Table,
+    WithoutProtocol,
     band,
     concordance,
     correlations,
@@ -20,6 +23,7 @@ from attrcheck.consistency import (
     study,
 )
 from attrcheck.contracts import Case
+from attrcheck.engine.wire import dumps
 
 NAN = np.nan
 # Few values, so that ties are common; a fifth of the scores are absent.
@@ -77,7 +81,7 @@ def slow_w(rows):
 
 
 def known(found):
-    return {(p["level"], frozenset((p["one"], p["other"]))): p for p in found["pairs"]}
+    return {(p.level, frozenset((p.one, p.other))): p for p in found.pairs}
 
 
 # Pairs of cases
@@ -89,14 +93,14 @@ def test_pairs_are_those_of_the_oracle(given):
     found = study(given)
     for level in ("dataset", "model", "protocol"):
         own = [value for (at, _), value in expected.items() if at == level]
-        facts = found["levels"][level]
-        assert facts["pairs"] == len(own)
-        assert facts["undefined"] == own.count(None)
+        facts = found.levels[level]
+        assert facts.pairs == len(own)
+        assert facts.undefined == own.count(None)
         defined = [value for value in own if value is not None]
-        assert facts["mean"] == (pytest.approx(np.mean(defined)) if defined else None)
-        assert sum(facts[name] for name in ("strong", "moderate", "weak")) == len(defined)
+        assert facts.mean == (pytest.approx(np.mean(defined)) if defined else None)
+        assert sum(getattr(facts, name) for name in ("strong", "moderate", "weak")) == len(defined)
     defined = {key: value for key, value in expected.items() if value is not None}
-    assert {key: p["rank_correlation"] for key, p in known(found).items()} == pytest.approx(defined)
+    assert {key: p.rank_correlation for key, p in known(found).items()} == pytest.approx(defined)
 
 
 @given(tables(), st.randoms(use_true_random=False))
@@ -111,13 +115,13 @@ def test_the_order_of_cases_and_methods_does_not_matter(given, random):
         given.higher_is_better[rows],
     )
     one, two = study(given), study(other)
-    pair = {key: value["rank_correlation"] for key, value in known(one).items()}
-    assert {k: v["rank_correlation"] for k, v in known(two).items()} == pytest.approx(pair)
-    assert one["concordance"] == pytest.approx(two["concordance"])
-    for level, facts in one["levels"].items():
-        assert facts == pytest.approx(two["levels"][level])
-    assert {e["case"]: e for e in one["cases"]} == {e["case"]: e for e in two["cases"]}
-    assert one["without_protocol"] == two["without_protocol"]
+    pair = {key: value.rank_correlation for key, value in known(one).items()}
+    assert {k: v.rank_correlation for k, v in known(two).items()} == pytest.approx(pair)
+    assert vars(one.concordance) == pytest.approx(vars(two.concordance))
+    for level, facts in one.levels.items():
+        assert vars(facts) == pytest.approx(vars(two.levels[level]))
+    assert {e.case: e for e in one.cases} == {e.case: e for e in two.cases}
+    assert one.without_protocol == two.without_protocol
 
 
 @given(tables())
@@ -143,47 +147,46 @@ def test_correlations_are_symmetric_and_within_their_range(given):
 def test_each_level_has_its_pairs():
     ids = ["a-x-up", "a-x-down", "a-y-up", "b-x-up", "b-y-down"]
     found = study(table([[1, 2, 3, 4]] * 5, ids))
-    sets = {(p["level"], p["one"], p["other"]) for p in found["pairs"]}
+    sets = {(p.level, p.one, p.other) for p in found.pairs}
     assert sets == {
         ("protocol", "a-x-up", "a-x-down"),
         ("model", "a-x-up", "a-y-up"),
         ("dataset", "a-x-up", "b-x-up"),
     }
-    assert found["protocols"]["up"]["model"]["strong"] == 1
-    assert found["protocols"]["up"]["protocol"]["pairs"] == 1
-    assert found["protocols"]["down"]["protocol"]["pairs"] == 1
-    assert found["protocols"]["down"]["model"]["pairs"] == 0
+    assert found.protocols["up"]["model"].strong == 1
+    assert found.protocols["up"]["protocol"].pairs == 1
+    assert found.protocols["down"]["protocol"].pairs == 1
+    assert found.protocols["down"]["model"].pairs == 0
 
 
 def test_a_correlation_by_hand():
     """Ranks 1234 and 2143 differ by one each: 1 - 6 * 4 / (4 * 15) = 0.6."""
-    [pair] = study(table([[9, 7, 5, 3], [7, 9, 3, 5]]))["pairs"]
-    assert pair["rank_correlation"] == 0.6
-    assert pair["band"] == "moderate"
+    [pair] = study(table([[9, 7, 5, 3], [7, 9, 3, 5]])).pairs
+    assert pair.rank_correlation == 0.6
+    assert pair.band == "moderate"
 
 
 def test_direction_is_taken_into_account():
-    [pair] = study(table([[1, 2, 3, 4], [4, 3, 2, 1]], higher=[True, False]))["pairs"]
-    assert pair["rank_correlation"] == 1
+    [pair] = study(table([[1, 2, 3, 4], [4, 3, 2, 1]], higher=[True, False])).pairs
+    assert pair.rank_correlation == 1
 
 
 def test_only_common_methods_count_and_at_least_four():
     rows = [[1, 2, 3, 4, 9, NAN], [1, 2, 3, 4, NAN, 0]]
     found = study(table(rows))
-    assert [pair["rank_correlation"] for pair in found["pairs"]] == [1]
+    assert [pair.rank_correlation for pair in found.pairs] == [1]
     rows[1][0] = NAN
     found = study(table(rows))
-    assert found["pairs"] == []
-    assert found["levels"]["model"] | {"mean": 0} == {
-        "pairs": 1, "strong": 0, "moderate": 0, "weak": 0, "undefined": 1, "mean": 0,
-    }  # fmt: skip
-    assert found["levels"]["model"]["mean"] is None
+    assert found.pairs == []
+    assert found.levels["model"] == Agreements(
+        pairs=1, strong=0, moderate=0, weak=0, undefined=1, mean=None
+    )
 
 
 def test_scores_within_the_tolerance_tie():
     rows = [[1, 2, 3, 3 + 1e-12], [1, 2, 3 + 1e-12, 3]]
-    assert study(table(rows, tolerance=1e-9))["pairs"][0]["rank_correlation"] == 1
-    assert study(table(rows))["pairs"][0]["rank_correlation"] == 0.8
+    assert study(table(rows, tolerance=1e-9)).pairs[0].rank_correlation == 1
+    assert study(table(rows)).pairs[0].rank_correlation == 0.8
 
 
 @pytest.mark.parametrize(
@@ -197,21 +200,21 @@ def test_bands(value, name):
 def test_every_correlation_of_four_methods_that_is_0_8_is_moderate():
     """A rounding error must not lift it over the border."""
     for order in itertools.permutations(range(4)):
-        [pair] = study(table([[0, 1, 2, 3], order]))["pairs"]
+        [pair] = study(table([[0, 1, 2, 3], order])).pairs
         exact = 1 - sum((a - b) ** 2 for a, b in enumerate(order)) / 10
         expected = "strong" if exact > 0.85 else "moderate" if exact > 0.55 else "weak"
-        assert pair["band"] == expected
+        assert pair.band == expected
 
 
 def test_checkpoints_are_a_level_like_the_others():
     given = [("d-m0-p", "at_25", 0.5), ("d-m0-p", "at_50", 0.7), ("d-m0-p", "at_75", 0.9)]
     found = study(table([[1, 2, 3, 4]]), [*given, ("d-m0-p", "at_10", NAN)])
-    facts = found["levels"]["checkpoint"]
-    assert {name: facts[name] for name in ("strong", "moderate", "weak", "undefined")} == {
+    facts = found.levels["checkpoint"]
+    assert {name: getattr(facts, name) for name in ("strong", "moderate", "weak", "undefined")} == {
         "strong": 1, "moderate": 1, "weak": 1, "undefined": 1,
     }  # fmt: skip
-    assert facts["mean"] == pytest.approx(0.7)
-    assert found["protocols"]["p"]["checkpoint"] == facts
+    assert facts.mean == pytest.approx(0.7)
+    assert found.protocols["p"]["checkpoint"] == facts
 
 
 # Kendall's W
@@ -224,20 +227,20 @@ def w(rows):
 @given(arrays(float, st.tuples(st.integers(2, 6), st.integers(4, 8)), elements=st.integers(0, 9)))
 def test_w_is_that_of_textbooks_and_within_its_range(rows):
     assume(any(len(set(row)) > 1 for row in rows.tolist()))
-    found = w(rows)["w"]
+    found = w(rows).w
     assert found == pytest.approx(slow_w(rows), abs=1e-9)
     assert 0 <= found <= 1
-    assert w(-rows)["w"] == w(np.exp(rows))["w"] == w(rows[::-1, ::-1])["w"] == found
+    assert w(-rows).w == w(np.exp(rows)).w == w(rows[::-1, ::-1]).w == found
 
 
 @given(st.integers(2, 6), st.permutations(range(6)))
 def test_w_is_1_for_identical_and_0_for_opposite_rankings(cases, order):
-    assert w([order] * cases)["w"] == 1
+    assert w([order] * cases).w == 1
     opposite = [-value for value in order]
-    assert w([order, opposite] * cases)["w"] == 0
+    assert w([order, opposite] * cases).w == 0
     # An odd number of cases leaves one of them unanswered: |r|^2 / (n^2 |r|^2).
     odd = 2 * cases + 1
-    assert w([order, opposite] * cases + [order])["w"] == pytest.approx(1 / odd**2)
+    assert w([order, opposite] * cases + [order]).w == pytest.approx(1 / odd**2)
 
 
 @given(st.lists(st.permutations(range(5)), min_size=3, max_size=3))
@@ -246,7 +249,7 @@ def test_without_ties_w_follows_from_the_mean_correlation(orders):
     rows = np.array(orders, dtype=float)
     pairs = np.array(list(itertools.combinations(range(3), 2)))
     mean = correlations(rows[pairs[:, 0]], rows[pairs[:, 1]]).mean()
-    assert w(rows)["w"] == pytest.approx((2 * mean + 1) / 3)
+    assert w(rows).w == pytest.approx((2 * mean + 1) / 3)
 
 
 def test_w_by_hand():
@@ -254,12 +257,12 @@ def test_w_by_hand():
 
     S = 4 * 3^2 = 36 around 7.5; two ties of two take T = 12; W = 12 * 36 / (9 * 60 - 3 * 12).
     """
-    assert w([[1, 2, 3, 4], [2, 1, 4, 3], [5, 5, 6, 6]])["w"] == pytest.approx(6 / 7)
+    assert w([[1, 2, 3, 4], [2, 1, 4, 3], [5, 5, 6, 6]]).w == pytest.approx(6 / 7)
 
 
 def test_w_takes_the_methods_that_have_a_rank_everywhere():
     rows = [[1, 2, 3, 4, 1.5], [1, 2, 3, 4, NAN], [NAN] * 5]
-    assert w(rows) == {"w": 1, "cases": 2, "methods": 4, "of": 5, "problem": ""}
+    assert w(rows) == Concordance(w=1, cases=2, methods=4, of=5, problem="")
 
 
 @pytest.mark.parametrize(
@@ -275,8 +278,8 @@ def test_w_takes_the_methods_that_have_a_rank_everywhere():
 )
 def test_where_w_is_undefined_it_says_why(rows, problem):
     found = w(rows)
-    assert found["w"] is None
-    assert problem in found["problem"]
+    assert found.w is None
+    assert problem in found.problem
 
 
 # The board and the cases
@@ -302,7 +305,7 @@ def test_the_board_has_the_places_of_the_fusion(given):
 @given(tables(least=2))
 def test_the_board_without_a_case_is_that_of_the_others(given):
     whole = given.board()
-    found = {entry["case"]: entry for entry in study(given)["cases"]}
+    found = {entry.case: entry for entry in study(given).cases}
     assume(found)
     for at, case in enumerate(given.cases):
         rest = [i for i in range(len(given.cases)) if i != at]
@@ -310,62 +313,61 @@ def test_the_board_without_a_case_is_that_of_the_others(given):
             given.scores[rest], [given.cases[i].id for i in rest], given.higher_is_better[rest]
         ).board()
         entry = found[case.id]
-        assert entry["with_board"] == pytest.approx(slow_correlation(given.ranks[at], whole))
-        assert entry["with_others"] == pytest.approx(slow_correlation(given.ranks[at], other))
-        assert entry["winners"] == [f"x{i}" for i in np.flatnonzero(other == 1)]
+        assert entry.with_board == pytest.approx(slow_correlation(given.ranks[at], whole))
+        assert entry.with_others == pytest.approx(slow_correlation(given.ranks[at], other))
+        assert entry.winners == [f"x{i}" for i in np.flatnonzero(other == 1)]
         if np.array_equal(np.isfinite(other), np.isfinite(whole)):
-            assert entry["rank_correlation"] == pytest.approx(slow_correlation(whole, other))
+            assert entry.rank_correlation == pytest.approx(slow_correlation(whole, other))
             moves = np.nan_to_num(np.abs(whole - other))
-            if moved := entry["moved"]:
-                index = given.methods.index(moved["method"])
-                assert (moved["from"], moved["to"]) == (whole[index], other[index])
-                assert abs(moved["to"] - moved["from"]) == moves.max()
+            if moved := entry.moved:
+                index = given.methods.index(moved.method)
+                assert (moved.from_, moved.to) == (whole[index], other[index])
+                assert abs(moved.to - moved.from_) == moves.max()
             else:
                 assert not moves.any()
-            assert entry["winner_changes"] == (not np.array_equal(whole == 1, other == 1))
+            assert entry.winner_changes == (not np.array_equal(whole == 1, other == 1))
 
 
 def test_a_dissenting_case_comes_first_and_its_absence_is_told():
     ids = ["d-m-one", "d-m-two", "d-m-three", "d-n-three"]
     up, down = [4, 3, 2, 1], [1, 2, 3, 4]
     found = study(table([up, up, up, down], ids, methods=list("abcd")))
-    first = found["cases"][0]
-    assert first["case"] == "d-n-three"
-    assert first["with_board"] == first["with_others"] == -1
-    assert first["moved"] is None
+    first = found.cases[0]
+    assert first.case == "d-n-three"
+    assert first.with_board == first.with_others == -1
+    assert first.moved is None
     found = study(table([up, up, down, down], ids, methods=list("abcd")))
-    [one, three, two] = found["without_protocol"]
-    assert [each["protocol"] for each in (one, three, two)] == ["one", "three", "two"]
+    [one, three, two] = found.without_protocol
+    assert [without.protocol for without in (one, three, two)] == ["one", "three", "two"]
     # All tie on the whole board; without "three" a leads, without "one" d does.
-    assert three["winners"] == ["a"]
-    assert three["winner_changes"]
-    assert three["moved"] == {"method": "d", "from": 1, "to": 4}
-    assert one["winners"] == ["d"]
+    assert three.winners == ["a"]
+    assert three.winner_changes
+    assert three.moved == Move("d", from_=1, to=4)
+    assert one.winners == ["d"]
 
 
 def test_a_method_that_leaves_with_its_case_moves_nobody():
     rows = [[4, 3, 2, 1, 0], [NAN, 3, 2, 1, 0]]
-    found = {entry["case"]: entry for entry in study(table(rows))["cases"]}
+    found = {entry.case: entry for entry in study(table(rows)).cases}
     entry = found["d-m0-p"]
-    assert entry["moved"] is None
-    assert entry["rank_correlation"] == 1
-    assert entry["winners"] == ["x1"]
-    assert entry["winner_changes"]
+    assert entry.moved is None
+    assert entry.rank_correlation == 1
+    assert entry.winners == ["x1"]
+    assert entry.winner_changes
 
 
 def test_without_its_only_protocol_there_is_no_board():
-    [only] = study(table([[4, 3, 2, 1]] * 2))["without_protocol"]
-    assert only == {
-        "protocol": "p", "rank_correlation": None, "moved": None, "winners": [],
-        "winner_changes": None,
-    }  # fmt: skip
+    [only] = study(table([[4, 3, 2, 1]] * 2)).without_protocol
+    assert only == WithoutProtocol(
+        protocol="p", rank_correlation=None, moved=None, winners=[], winner_changes=None
+    )
 
 
 def test_a_board_that_falls_apart_without_a_case_is_none():
     rows = [[1, 2, 3, 4, NAN, NAN], [NAN, NAN, NAN, 1, 2, 3], [1, 2, NAN, NAN, NAN, NAN]]
-    entries = {entry["case"]: entry for entry in study(table(rows))["cases"]}
-    assert entries["d-m0-p"]["rank_correlation"] is None  # x0, x1 | x3, x4, x5
-    assert entries["d-m2-p"]["rank_correlation"] == 1
+    entries = {entry.case: entry for entry in study(table(rows)).cases}
+    assert entries["d-m0-p"].rank_correlation is None  # x0, x1 | x3, x4, x5
+    assert entries["d-m2-p"].rank_correlation == 1
 
 
 @pytest.mark.parametrize(
@@ -375,8 +377,8 @@ def test_a_board_that_falls_apart_without_a_case_is_none():
 )
 def test_without_a_board_there_is_nothing_to_compare_with(rows):
     found = study(table(rows))
-    assert found["cases"] == found["without_protocol"] == []
-    json.dumps(found, allow_nan=False)
+    assert found.cases == found.without_protocol == []
+    dumps(found)
 
 
 def test_places_share_what_rounding_alone_tells_apart():
@@ -391,5 +393,5 @@ def test_a_run_of_many_cases_takes_little_time():
     start = time.process_time()
     found = study(table(rows, ids))
     assert time.process_time() - start < 2
-    assert found["concordance"]["methods"] == 20
-    json.dumps(found, allow_nan=False)
+    assert found.concordance.methods == 20
+    dumps(found)

@@ -11,9 +11,9 @@ from attrcheck.gate import (
     METHOD_FIGURES,
     OPERATORS,
     PROTOCOL_FIGURES,
+    Gate,
     GateSyntaxError,
-    Rule,
-    judge,
+    decide,
     parse,
 )
 
@@ -23,15 +23,14 @@ BOARD = {
     "my.other": {"meta_rank": 0.0, "rank": 2, "beats_random": (0, 0), "checks": (3, 3)},
     "off_the_board": {"checks": (1, 3)},
 }
-JUDGES = {
+PROTOCOLS = {
     "sds": {"dummy_floor": 0.05, "seed": 0.9, "half_images": None, "value_sensitivity": 0.02},
     "lerf": {"dummy_floor": 0.3, "seed": 0.5, "half_images": 0.7},
     "bare": {},
 }
-KNOWN = {"method": BOARD, "protocol": JUDGES}
+KNOWN = {"method": BOARD, "protocol": PROTOCOLS}
 
 NAMES = "ig, my_method, my.other, off_the_board"
-REST = "my.other, ig, off_the_board"
 HAS = "ig has: meta_rank, rank, beats_random"
 
 subjects = st.from_regex(r"[a-z*?][a-z0-9_.*?]*", fullmatch=True)
@@ -42,13 +41,13 @@ gaps = st.text(" \t", max_size=2)
 @given(subjects, st.sampled_from(list(FIGURES)), st.sampled_from(list(OPERATORS)), numbers, gaps)
 def test_round_trip(subject, figure, operator, value, gap):
     text = f"{subject}.{figure}{gap}{operator}{gap}{value!r}"
-    assert parse(f"{gap}{text}{gap}") == Rule(text, subject, figure, operator, value)
+    assert parse(f"{gap}{text}{gap}") == Gate(text, subject, figure, operator, value)
 
 
 @pytest.mark.parametrize("operator", ["==", ">="])
 def test_all(operator):
-    rule = parse(f"my_method.beats_random {operator} all")
-    assert (rule.operator, rule.value) == (operator, "all")
+    gate = parse(f"my_method.beats_random {operator} all")
+    assert (gate.operator, gate.value) == (operator, "all")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_numbers(text, value):
         ("'ig'.rank >= 0", "neither a name nor a glob"),
         ("ig.meta_rnk >= 0", "there is no figure 'meta_rnk' (did you mean meta_rank"),
         ("ig.beat_random == all", "there is no figure 'beat_random' (did you mean beats_random?)."),
-        ("ig.xyz >= 0", "there is no figure 'xyz'."),
+        ("ig.xyz >= 0", "there is no figure 'xyz' (there are: meta_rank"),
         ("ig.rank. >= 0", "there is no figure ''"),
         ("ig.rank >=", "'' is neither a number nor 'all'"),
         ("ig.rank >= first", "'first' is neither a number nor 'all'"),
@@ -92,7 +91,7 @@ def test_numbers(text, value):
         ("ig.beats_random == ALL", "'ALL' is neither a number nor 'all'"),
     ],
 )
-def test_malformed_rules_are_explained(text, problem):
+def test_malformed_gates_are_explained(text, problem):
     with pytest.raises(GateSyntaxError) as caught:
         parse(text)
     message = str(caught.value)
@@ -112,16 +111,16 @@ pieces = st.sampled_from(
 @given(st.text() | st.lists(pieces, max_size=8).map("".join))
 def test_any_text_parses_or_is_a_syntax_error(text):
     try:
-        rule = parse(text)
+        gate = parse(text)
     except GateSyntaxError:
         return
-    assert rule.text == text.strip()
-    assert rule.figure in FIGURES
-    assert rule.operator in OPERATORS
-    assert rule.value == "all" or math.isfinite(rule.value)
-    assert not set(rule.subject) & set(" \n\0<>=")
+    assert gate.text == text.strip()
+    assert gate.figure in FIGURES
+    assert gate.operator in OPERATORS
+    assert gate.value == "all" or math.isfinite(gate.value)
+    assert not set(gate.subject) & set(" \n\0<>=")
     # Nothing was dropped: the parts are the text.
-    parts = f"{rule.subject}.{rule.figure}{rule.operator}"
+    parts = f"{gate.subject}.{gate.figure}{gate.operator}"
     assert "".join(text.split()).startswith(parts)
 
 
@@ -134,7 +133,7 @@ def test_any_text_parses_or_is_a_syntax_error(text):
 def test_passes_only_if_all_that_match_keep_it(operator, values, wanted, about):
     kind, figure = about
     figures = {f"m{index}": {figure: value} for index, value in enumerate(values)}
-    verdict = judge(Rule("rule", "m*", figure, operator, wanted), {kind: figures})
+    result = decide(Gate("rule", "m*", figure, operator, wanted), {kind: figures})
     unknown = [value is None or math.isnan(value) for value in values]
     keeps = {
         ">=": lambda value: value >= wanted,
@@ -145,12 +144,12 @@ def test_passes_only_if_all_that_match_keep_it(operator, values, wanted, about):
         "!=": lambda value: value != wanted,
     }[operator]
     bad = [lost or not keeps(value) for lost, value in zip(unknown, values, strict=True)]
-    assert verdict.passed == (not any(bad))
-    assert verdict.error == any(unknown)
-    if not verdict.passed:
-        named = {line.split(".")[0] for line in verdict.lines}
+    assert result.passed == (not any(bad))
+    assert result.error == any(unknown)
+    if not result.passed:
+        named = {line.split(".")[0] for line in result.lines}
         assert named == {f"m{index}" for index, is_bad in enumerate(bad) if is_bad}
-        assert len(verdict.lines) == sum(bad)
+        assert len(result.lines) == sum(bad)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +170,9 @@ def test_passes_only_if_all_that_match_keep_it(operator, values, wanted, about):
     ],
 )
 def test_kept(text, lines):
-    verdict = judge(parse(text), KNOWN)
-    assert (verdict.rule, verdict.passed, verdict.error) == (text, True, False)
-    assert list(verdict.lines) == lines
+    result = decide(parse(text), KNOWN)
+    assert (result.rule, result.passed, result.error) == (text, True, False)
+    assert list(result.lines) == lines
 
 
 @pytest.mark.parametrize(
@@ -201,18 +200,18 @@ def test_kept(text, lines):
     ],
 )
 def test_broken(text, lines):
-    verdict = judge(parse(text), KNOWN)
-    assert (verdict.rule, verdict.passed, verdict.error) == (text, False, False)
-    assert list(verdict.lines) == lines
+    result = decide(parse(text), KNOWN)
+    assert (result.rule, result.passed, result.error) == (text, False, False)
+    assert list(result.lines) == lines
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("my_methd.rank <= 5", f"no method matches 'my_methd'; there are: my_method, {REST}"),
+        ("my_methd.rank <= 5", "no method matches 'my_methd'; did you mean my_method or my.other?"),
         ("z*.rank <= 5", f"no method matches 'z*'; there are: {NAMES}"),
         ("IG.rank <= 5", f"no method matches 'IG'; there are: {NAMES}"),
-        ("morf.seed >= 0", "no protocol matches 'morf'; there are: lerf, sds, bare"),
+        ("morf.seed >= 0", "no protocol matches 'morf'; did you mean lerf?"),
         (
             "sds.meta_rank >= 0",
             f"no method matches 'sds'; there are: {NAMES} (sds is a protocol, and meta_rank a "
@@ -242,15 +241,15 @@ def test_broken(text, lines):
         ),
     ],
 )
-def test_what_cannot_be_judged_is_an_error(text, line):
-    verdict = judge(parse(text), KNOWN)
-    assert (verdict.passed, verdict.error, verdict.lines) == (False, True, (line,))
+def test_what_cannot_be_decided_is_an_error(text, line):
+    result = decide(parse(text), KNOWN)
+    assert (result.passed, result.error, result.lines) == (False, True, (line,))
 
 
 def test_what_a_check_could_not_say_is_no_pass_for_a_glob_either():
-    verdict = judge(parse("*.half_images >= 0.6"), KNOWN)
-    assert (verdict.passed, verdict.error) == (False, True)
-    assert verdict.lines[0].startswith("sds.half_images is missing")
+    result = decide(parse("*.half_images >= 0.6"), KNOWN)
+    assert (result.passed, result.error) == (False, True)
+    assert result.lines[0].startswith("sds.half_images is missing")
 
 
 def test_a_figure_belongs_to_one_kind():
@@ -260,29 +259,29 @@ def test_a_figure_belongs_to_one_kind():
 
 
 def test_a_run_that_knows_no_protocol_says_so():
-    assert judge(parse("*.seed > 0"), {}).lines == ("no protocol matches '*'; there are: none",)
+    assert decide(parse("*.seed > 0"), {}).lines == ("no protocol matches '*'; there are: none",)
 
 
 def test_no_methods_and_uncounted_all_are_errors():
-    verdict = judge(parse("*.rank <= 5"), {"method": {}})
-    assert verdict.error
-    assert verdict.lines == ("no method matches '*'; there are: none",)
-    verdict = judge(parse("*.rank <= 5"), {"method": {"ig": {}}})
-    assert verdict.error
-    assert verdict.lines == ("ig.rank is missing, wanted <= 5; ig has: no figures",)
-    verdict = judge(parse("ig.beats_random == all"), {"method": {"ig": {"beats_random": 4.0}}})
-    assert (verdict.passed, verdict.error) == (False, True)
-    assert "ig.beats_random is not counted, wanted == all" in verdict.lines[0]
+    result = decide(parse("*.rank <= 5"), {"method": {}})
+    assert result.error
+    assert result.lines == ("no method matches '*'; there are: none",)
+    result = decide(parse("*.rank <= 5"), {"method": {"ig": {}}})
+    assert result.error
+    assert result.lines == ("ig.rank is missing, wanted <= 5; ig has: no figures",)
+    result = decide(parse("ig.beats_random == all"), {"method": {"ig": {"beats_random": 4.0}}})
+    assert (result.passed, result.error) == (False, True)
+    assert "ig.beats_random is not counted, wanted == all" in result.lines[0]
 
 
-def test_a_rounded_figure_never_contradicts_the_verdict():
+def test_a_rounded_figure_never_contradicts_the_result():
     near = math.nextafter(0.5, 0)
-    verdict = judge(parse("ig.wins >= 0.5"), {"method": {"ig": {"wins": near}}})
-    assert verdict.lines == (f"ig.wins is {near!r}, wanted >= 0.5",)
-    verdict = judge(parse("ig.wins >= 0.12344"), {"method": {"ig": {"wins": 0.123444}}})
-    assert verdict.lines == ("ig.wins is 0.123444, wanted >= 0.12344",)
+    result = decide(parse("ig.wins >= 0.5"), {"method": {"ig": {"wins": near}}})
+    assert result.lines == (f"ig.wins is {near!r}, wanted >= 0.5",)
+    result = decide(parse("ig.wins >= 0.12344"), {"method": {"ig": {"wins": 0.123444}}})
+    assert result.lines == ("ig.wins is 0.123444, wanted >= 0.12344",)
     # A count is never rounded.
-    verdict = judge(
+    result = decide(
         parse("ig.beats_random >= 12345"), {"method": {"ig": {"beats_random": (12345, 20000)}}}
     )
-    assert verdict.lines == ("ig.beats_random is 12345 of 20000, wanted >= 12345",)
+    assert result.lines == ("ig.beats_random is 12345 of 20000, wanted >= 12345",)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,112 @@ from attrcheck.ranks import average_ranks, spearman
 
 Floats = NDArray[np.float64]
 
-LEVELS = ("dataset", "model", "protocol", "checkpoint")
+Level: TypeAlias = Literal["dataset", "model", "protocol", "checkpoint"]
+Band: TypeAlias = Literal["strong", "moderate", "weak"]
+LEVELS: tuple[Level, ...] = ("dataset", "model", "protocol", "checkpoint")
 """What differs between the two cases of a pair while all else is the same."""
-BANDS = ("strong", "moderate", "weak")
 WEAK, STRONG = 0.6, 0.8
 """Rank correlations below and above which two rankings agree weakly and strongly."""
 LEAST_METHODS = 4
 """A rank correlation of fewer says nothing."""
 DIGITS = 12
 """Correlations are rounded to these, so that 0.8 is on no side of itself."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How two rankings agree that differ in one name only, or in the model's checkpoint.
+
+    rank_correlation: None where too few methods have both.
+    """
+
+    level: Level
+    one: str
+    other: str
+    rank_correlation: float | None
+    band: Band | None
+
+
+@dataclass(frozen=True)
+class Agreements:
+    """How many pairs of rankings there are, how many of each band, and their mean correlation."""
+
+    pairs: int
+    strong: int
+    moderate: int
+    weak: int
+    undefined: int
+    mean: float | None
+
+
+@dataclass(frozen=True)
+class Concordance:
+    """Kendall's W over the methods that have a rank in all cases; `of` so many that have any.
+
+    problem: why there is no W, where there is none.
+    """
+
+    w: float | None
+    cases: int
+    methods: int
+    of: int
+    problem: str
+
+
+@dataclass(frozen=True)
+class Move:
+    """A method's places on the whole board and on another."""
+
+    method: str
+    from_: int
+    to: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """From the whole board to the one without some cases.
+
+    moved: who moves furthest, by its places among the methods that both boards have; of several,
+    the first on the whole board. winner_changes: None where there is no other board.
+    """
+
+    rank_correlation: float | None
+    moved: Move | None
+    winners: list[str]
+    winner_changes: bool | None
+
+
+@dataclass(frozen=True)
+class CaseAgreement(Change):
+    """How a case agrees with the board, and with that of all other cases; the board without it."""
+
+    case: str
+    with_board: float | None
+    with_others: float | None
+
+
+@dataclass(frozen=True)
+class WithoutProtocol(Change):
+    """The board without the cases of a protocol."""
+
+    protocol: str
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """All that is known of how the rankings agree.
+
+    levels: of all pairs. protocols: of the pairs that each has a part in. cases: those most at odds
+    with the board first; `cases` and `without_protocol` are empty without a board of all cases.
+    pairs: those that have a correlation.
+    """
+
+    levels: dict[Level, Agreements]
+    protocols: dict[str, dict[Level, Agreements]]
+    concordance: Concordance
+    cases: list[CaseAgreement]
+    without_protocol: list[WithoutProtocol]
+    pairs: list[Agreement]
 
 
 @dataclass(frozen=True)
@@ -56,7 +154,7 @@ class Table:
         kept = np.ones(len(self.cases), dtype=bool) if keep is None else keep
         scores = self.scores[kept]
         there = np.flatnonzero(np.isfinite(scores).any(axis=0))
-        found = np.full(len(self.methods), np.nan)
+        board = np.full(len(self.methods), np.nan)
         with suppress(metarank.DisconnectedError):
             if len(there):
                 fused = metarank.fuse(
@@ -64,25 +162,27 @@ class Table:
                     higher_is_better=self.higher_is_better[kept],
                     tolerance=self.tolerance,
                 )
-                found[there] = places(fused.kappa)
-        return found
+                board[there] = places(fused.kappa)
+        return board
 
 
-def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> dict[str, Any]:
-    """All that is known of how the rankings agree, as plain data.
+def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> Consistency:
+    """All that is known of how the rankings agree.
 
-    `checkpoints` are rank correlations found elsewhere, each with its case and what it was
-    compared with. Without a common board of all cases, `cases` and the boards without some of
-    them are empty.
+    `checkpoints` are rank correlations from elsewhere, each with its case and what it was compared
+    with.
     """
-    pairs = [*pairwise(table), *(_pair("checkpoint", *found) for found in checkpoints)]
-    return {
-        "levels": {level: summary(p for p in pairs if p["level"] == level) for level in LEVELS},
-        "protocols": by_protocol(pairs),
-        "concordance": concordance(table.ranks),
-        **with_board(table),
-        "pairs": [pair for pair in pairs if pair["rank_correlation"] is not None],
-    }
+    along = [_agreement("checkpoint", *correlation) for correlation in checkpoints]
+    pairs = [*pairwise(table), *along]
+    cases, without_protocol = with_board(table)
+    return Consistency(
+        levels={level: summary(pair for pair in pairs if pair.level == level) for level in LEVELS},
+        protocols=by_protocol(pairs),
+        concordance=concordance(table.ranks),
+        cases=cases,
+        without_protocol=without_protocol,
+        pairs=[pair for pair in pairs if pair.rank_correlation is not None],
+    )
 
 
 def places(kappa: Floats) -> Floats:
@@ -93,24 +193,24 @@ def places(kappa: Floats) -> Floats:
 
 def correlations(one: Floats, other: Floats) -> Floats:
     """Spearman's correlation row by row, over the columns that both have; NaN if too few."""
-    found = np.full(len(one), np.nan)
+    correlated = np.full(len(one), np.nan)
     common = np.isfinite(one) & np.isfinite(other)
-    alike: dict[bytes, list[int]] = {}
+    same_columns: dict[bytes, list[int]] = {}
     for row, mask in enumerate(common):
-        alike.setdefault(mask.tobytes(), []).append(row)
-    for rows in alike.values():
+        same_columns.setdefault(mask.tobytes(), []).append(row)
+    for rows in same_columns.values():
         mask = common[rows[0]]
         if mask.sum() >= LEAST_METHODS:
-            found[rows] = spearman(one[rows][:, mask], other[rows][:, mask])
-    return found.round(DIGITS)
+            correlated[rows] = spearman(one[rows][:, mask], other[rows][:, mask])
+    return correlated.round(DIGITS)
 
 
-def band(correlation: float) -> str:
+def band(correlation: float) -> Band:
     """`strong` above 0.8, `weak` below 0.6, else `moderate`."""
     return "strong" if correlation > STRONG else "weak" if correlation < WEAK else "moderate"
 
 
-def pairwise(table: Table) -> list[dict[str, Any]]:
+def pairwise(table: Table) -> list[Agreement]:
     """The rank correlation of every two cases that differ in one name only, with its level."""
     levels, indices = [], []
     for (i, one), (j, other) in combinations(enumerate(table.cases), 2):
@@ -119,40 +219,42 @@ def pairwise(table: Table) -> list[dict[str, Any]]:
             levels.append(LEVELS[differ.index(True)])
             indices.append((i, j))
     first, second = np.array(indices, dtype=int).reshape(-1, 2).T
-    found = correlations(table.ranks[first], table.ranks[second])
+    values = correlations(table.ranks[first], table.ranks[second])
     return [
-        _pair(level, table.cases[i].id, table.cases[j].id, value)
-        for level, i, j, value in zip(levels, first, second, found, strict=True)
+        _agreement(level, table.cases[i].id, table.cases[j].id, value)
+        for level, i, j, value in zip(levels, first, second, values, strict=True)
     ]
 
 
-def summary(pairs: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """How many pairs there are, how many of each band, how many have no correlation; the mean."""
-    every = list(pairs)
-    known = [pair["rank_correlation"] for pair in every if pair["rank_correlation"] is not None]
-    return {
-        "pairs": len(every),
-        **{name: sum(pair["band"] == name for pair in every) for name in BANDS},
-        "undefined": len(every) - len(known),
-        "mean": float(np.mean(known)) if known else None,
-    }
+def summary(agreements: Iterable[Agreement]) -> Agreements:
+    """How many there are, how many of each band, how many have no correlation; the mean."""
+    pairs = list(agreements)
+    known = [pair.rank_correlation for pair in pairs if pair.rank_correlation is not None]
+    bands = Counter(pair.band for pair in pairs)
+    return Agreements(
+        pairs=len(pairs),
+        strong=bands["strong"],
+        moderate=bands["moderate"],
+        weak=bands["weak"],
+        undefined=len(pairs) - len(known),
+        mean=float(np.mean(known)) if known else None,
+    )
 
 
-def by_protocol(pairs: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def by_protocol(pairs: Iterable[Agreement]) -> dict[str, dict[Level, Agreements]]:
     """For each protocol, the pairs that it has a part in, by level."""
-    sorted_out: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    parts: dict[str, dict[Level, list[Agreement]]] = {}
     for pair in pairs:
-        ids = (pair["one"], pair["other"]) if pair["level"] == "protocol" else (pair["one"],)
-        for name in ids:
-            levels = sorted_out.setdefault(Case.of(name).protocol, {level: [] for level in LEVELS})
-            levels[pair["level"]].append(pair)
+        for case in (pair.one, pair.other) if pair.level == "protocol" else (pair.one,):
+            levels = parts.setdefault(Case.of(case).protocol, {level: [] for level in LEVELS})
+            levels[pair.level].append(pair)
     return {
-        protocol: {level: summary(own) for level, own in levels.items()}
-        for protocol, levels in sorted(sorted_out.items())
+        protocol: {level: summary(chosen) for level, chosen in levels.items()}
+        for protocol, levels in sorted(parts.items())
     }
 
 
-def concordance(ranks: Floats) -> dict[str, Any]:
+def concordance(ranks: Floats) -> Concordance:
     """Kendall's W of the cases that rank anything, 0 (no agreement) to 1 (all rank alike).
 
     W = |sum of r_c|^2 / (n * sum of |r_c|^2), where r_c are the ranks of case c less their mean;
@@ -162,36 +264,44 @@ def concordance(ranks: Floats) -> dict[str, Any]:
     ranks, there = ranks[there.any(axis=1)], there[there.any(axis=1)]
     complete = there.all(axis=0)
     size = int(complete.sum()) if len(ranks) else 0
-    facts = {"w": None, "cases": len(ranks), "methods": size, "of": int(there.any(axis=0).sum())}
+
+    def of(w: float | None, problem: str = "") -> Concordance:
+        return Concordance(w, len(ranks), size, int(there.any(axis=0).sum()), problem)
+
     if len(ranks) < 2:
-        return {**facts, "problem": "it takes two cases to agree"}
+        return of(None, "it takes two cases to agree")
     if size < LEAST_METHODS:
         why = f"fewer than {LEAST_METHODS} methods have a score in all {len(ranks)} cases"
-        return {**facts, "problem": why}
+        return of(None, why)
     centred = average_ranks(ranks[:, complete]) - (size + 1) / 2
     total = len(ranks) * float((centred**2).sum())
     if not total:
-        return {**facts, "problem": "all methods tie in every case"}
+        return of(None, "all methods tie in every case")
     w = float((centred.sum(axis=0) ** 2).sum()) / total
-    return {**facts, "w": round(w, DIGITS), "problem": ""}
+    return of(round(w, DIGITS))
 
 
-def with_board(table: Table) -> dict[str, list[dict[str, Any]]]:
+def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]]:
     """How each case agrees with the board, and what the board is without it or its protocol.
 
     A case has a vote on the board that it is compared with, but none in `with_others`.
     """
     whole = table.board()
     if not np.isfinite(whole).any():
-        return {"cases": [], "without_protocol": []}
-    ids, judges = (
+        return [], []
+    ids, protocols = (
         np.array([getattr(case, name) for case in table.cases]) for name in ("id", "protocol")
     )
     others = np.array([table.board(ids != name) for name in ids])
-    rest = np.array([table.board(judges != name) for name in np.unique(judges)])
+    rest = np.array([table.board(protocols != name) for name in np.unique(protocols)])
     cases = [
-        {"case": str(name), "with_board": _number(own), "with_others": _number(other), **change}
-        for name, own, other, change in zip(
+        CaseAgreement(
+            **vars(change),
+            case=str(name),
+            with_board=_number(with_all),
+            with_others=_number(with_others),
+        )
+        for name, with_all, with_others, change in zip(
             ids,
             correlations(table.ranks, np.broadcast_to(whole, others.shape)),
             correlations(table.ranks, others),
@@ -199,23 +309,17 @@ def with_board(table: Table) -> dict[str, list[dict[str, Any]]]:
             strict=True,
         )
     ]
-    cases.sort(key=lambda entry: (_last(entry["with_board"]), entry["case"]))
-    protocols = [
-        {"protocol": str(name), **change}
-        for name, change in zip(
-            np.unique(judges), _changes(table.methods, whole, rest), strict=True
-        )
+    cases.sort(key=lambda entry: (_last(entry.with_board), entry.case))
+    changes = _changes(table.methods, whole, rest)
+    return cases, [
+        WithoutProtocol(**vars(change), protocol=str(name))
+        for name, change in zip(np.unique(protocols), changes, strict=True)
     ]
-    return {"cases": cases, "without_protocol": protocols}
 
 
-def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[dict[str, Any]]:
-    """From the whole board to each of those without some cases.
-
-    `moved` is who moves furthest, and its places among the methods that both boards have; of
-    several, the first on the whole board. Nothing is known of what is no board.
-    """
-    found = []
+def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[Change]:
+    """From the whole board to each of those without some cases."""
+    changes = []
     winners = _winners(methods, whole)
     for board, value in zip(
         boards, correlations(np.broadcast_to(whole, boards.shape), boards), strict=True
@@ -224,30 +328,24 @@ def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[dict
         names = [name for name, stays in zip(methods, left, strict=True) if stays]
         steps = zip(places(-whole[left]), names, board[left], strict=True)
         ordered = sorted((-abs(to - at), at, name, to) for at, name, to in steps)
-        move = [{"method": m, "from": int(at), "to": int(to)} for far, at, m, to in ordered if far]
-        change = {
-            "rank_correlation": _number(value),
-            "moved": move[0] if move else None,
-            "winners": _winners(methods, board),
-            "winner_changes": _winners(methods, board) != winners if names else None,
-        }
-        found.append(change)
-    return found
+        moves = [Move(name, int(at), int(to)) for far, at, name, to in ordered if far]
+        change = Change(
+            rank_correlation=_number(value),
+            moved=moves[0] if moves else None,
+            winners=_winners(methods, board),
+            winner_changes=_winners(methods, board) != winners if names else None,
+        )
+        changes.append(change)
+    return changes
 
 
 def _winners(methods: Sequence[str], board: Floats) -> list[str]:
     return sorted(name for name, place in zip(methods, board, strict=True) if place == 1)
 
 
-def _pair(level: str, one: str, other: str, value: float) -> dict[str, Any]:
+def _agreement(level: Level, one: str, other: str, value: float) -> Agreement:
     known = _number(round(value, DIGITS))
-    return {
-        "level": level,
-        "one": one,
-        "other": other,
-        "rank_correlation": known,
-        "band": None if known is None else band(known),
-    }
+    return Agreement(level, one, other, known, None if known is None else band(known))
 
 
 def _number(value: float) -> float | None:

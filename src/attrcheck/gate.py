@@ -1,15 +1,16 @@
-"""Gates: rules such as `my_method.meta_rank >= 0` that a run keeps or breaks."""
+"""Gates: rules such as `my_method.meta_rank >= 0` that hold or break; `decide` says which."""
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from attrcheck.errors import suggest
 
 Figure: TypeAlias = float | tuple[int, int]
 """A number, or for a counted figure how many of how many."""
@@ -26,8 +27,8 @@ METHOD_FIGURES = {
     "wins": "share of its pairwise comparisons that the method won, 0 to 1",
     "beats_random": "number of cases in which the 95% interval of the paired difference to "
     "`random` lies on the right side of zero",
-    "checks": "number of checks that the method passed, of those that judged it; a known failure, "
-    "of a dummy too, is judged and not passed, what is not applicable does not count",
+    "checks": "number of checks that the method passed, of those that decided; a known failure, "
+    "of a dummy too, is decided and not passed, what is not applicable does not count",
 }
 PROTOCOL_FIGURES = {
     "dummy_floor": "share of comparisons that dummies win against methods, mean over cases, 0 to 1",
@@ -42,7 +43,7 @@ PROTOCOL_FIGURES = {
     "other values",
 }
 KINDS = {"method": METHOD_FIGURES, "protocol": PROTOCOL_FIGURES}
-"""The figure decides what a rule is about."""
+"""The figure says what a gate is about."""
 FIGURES = {**METHOD_FIGURES, **PROTOCOL_FIGURES}
 COUNTED = ("beats_random", "checks")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
@@ -61,7 +62,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGN
 
 
 class GateSyntaxError(ValueError):
-    """A rule that cannot be read; the message names it, the fault, the figures and an example."""
+    """A gate that cannot be read; the message names it, the fault, the figures and an example."""
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(text, problem)
@@ -69,17 +70,17 @@ class GateSyntaxError(ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        figures = "; ".join(f"figures of {kind}s: {', '.join(own)}" for kind, own in KINDS.items())
+        kinds = [f"figures of {kind}s: {', '.join(names)}" for kind, names in KINDS.items()]
         return (
             f"gate {self.text!r}: {self.problem}. A rule is method.figure or protocol.figure, a "
             f"comparison and a value, e.g. 'my_method.meta_rank >= 0', 'my_method.checks == all' "
-            f"or '*.dummy_floor <= 0.1'; {figures}"
+            f"or '*.dummy_floor <= 0.1'; {'; '.join(kinds)}"
         )
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One rule: every method, or protocol, that matches `subject`, a glob, has such a `figure`."""
+class Gate:
+    """One gate: every method, or protocol, that matches `subject`, a glob, has such a `figure`."""
 
     text: str
     subject: str
@@ -89,11 +90,11 @@ class Rule:
 
     @property
     def kind(self) -> str:
-        """What the rule is about, by its figure: `method` or `protocol`."""
+        """What the gate is about, by its figure: `method` or `protocol`."""
         return next(kind for kind, figures in KINDS.items() if self.figure in figures)
 
     def select(self, figures: Figures) -> list[str]:
-        """Those that the rule is about, in their order.
+        """Those that the gate is about, in their order.
 
         Where several match, those that such a figure does not apply to are left out.
         """
@@ -102,8 +103,11 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """The verdict on one rule; `error` where it could not be judged, which is never a pass."""
+class GateResult:
+    """Whether a gate held, and why; `error` where that could not be decided, never a pass.
+
+    rule: the text of the gate.
+    """
 
     rule: str
     passed: bool
@@ -111,8 +115,8 @@ class Judgement:
     lines: tuple[str, ...]
 
 
-def parse(text: str) -> Rule:
-    """Read a rule, or raise GateSyntaxError."""
+def parse(text: str) -> Gate:
+    """Read a gate, or raise GateSyntaxError."""
     text = text.strip()
     split = _SPLIT.fullmatch(text)
     if split is None:
@@ -124,10 +128,9 @@ def parse(text: str) -> Rule:
     if not _SUBJECT.fullmatch(subject):
         raise GateSyntaxError(text, f"{subject!r} is neither a name nor a glob")
     if figure not in FIGURES:
-        close = difflib.get_close_matches(figure, FIGURES, n=1, cutoff=0.5)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise GateSyntaxError(text, f"there is no figure {figure!r}{hint}")
-    return Rule(text, subject, figure, comparison, _value(text, figure, comparison, right))
+        hint = suggest(figure, FIGURES, most=1)
+        raise GateSyntaxError(text, f"there is no figure {figure!r} ({hint})")
+    return Gate(text, subject, figure, comparison, _value(text, figure, comparison, right))
 
 
 def _value(text: str, figure: str, comparison: str, right: str) -> float | Literal["all"]:
@@ -144,64 +147,57 @@ def _value(text: str, figure: str, comparison: str, right: str) -> float | Liter
     return value
 
 
-def judge(rule: Rule, known: Mapping[str, Figures]) -> Judgement:
-    """Hold a rule against what is known of each `method` and `protocol`; all that match keep it."""
-    figures = known.get(rule.kind, {})
-    chosen = rule.select(figures)
+def decide(gate: Gate, known: Mapping[str, Figures]) -> GateResult:
+    """Compare a gate with what is known of each `method` and `protocol`; it holds if all hold."""
+    figures = known.get(gate.kind, {})
+    chosen = gate.select(figures)
     if not chosen:
-        line = f"no {rule.kind} matches {rule.subject!r}; there are: "
-        line += _nearest(rule.subject, figures) + _elsewhere(rule, known)
-        return Judgement(rule.text, passed=False, error=True, lines=(line,))
+        line = f"no {gate.kind} matches {gate.subject!r}; {suggest(gate.subject, figures)}"
+        return GateResult(gate.text, False, True, (line + _elsewhere(gate, known),))
     lines: dict[bool | None, list[str]] = {None: [], False: [], True: []}
-    value = rule.value if rule.value == "all" else repr(rule.value).removesuffix(".0")
+    value = gate.value if gate.value == "all" else repr(gate.value).removesuffix(".0")
     for name in chosen:
-        holds, shown = _weigh(rule, figures[name].get(rule.figure))
-        line = f"{name}.{rule.figure} is {shown}, wanted {rule.operator} {value}"
+        holds, shown = _compare(gate, figures[name].get(gate.figure))
+        line = f"{name}.{gate.figure} is {shown}, wanted {gate.operator} {value}"
         if holds is None:
             have = [key for key, other in figures[name].items() if _known(other)]
             line += f"; {name} has: {', '.join(have) or 'no figures'}"
         lines[holds].append(line)
     if bad := (*lines[None], *lines[False]):
-        return Judgement(rule.text, passed=False, error=bool(lines[None]), lines=bad)
-    kept = lines[True] if len(chosen) == 1 else [f"{rule.text} holds for {', '.join(chosen)}"]
-    return Judgement(rule.text, passed=True, error=False, lines=tuple(kept))
+        return GateResult(gate.text, passed=False, error=bool(lines[None]), lines=bad)
+    kept = lines[True] if len(chosen) == 1 else [f"{gate.text} holds for {', '.join(chosen)}"]
+    return GateResult(gate.text, passed=True, error=False, lines=tuple(kept))
 
 
-def _weigh(rule: Rule, figure: Figure | None) -> tuple[bool | None, str]:
-    """Whether a figure keeps the rule, None if nobody can say, and how to show the figure."""
-    compare = OPERATORS[rule.operator]
+def _compare(gate: Gate, figure: Figure | None) -> tuple[bool | None, str]:
+    """Whether the gate holds for a figure, None if nobody can say, and how to show the figure."""
+    compare = OPERATORS[gate.operator]
     if figure is None:
         return None, "missing"
     if isinstance(figure, tuple):
         count, of = figure
-        if rule.value != "all":
-            return compare(count, rule.value), f"{count} of {of}"
+        if gate.value != "all":
+            return compare(count, gate.value), f"{count} of {of}"
         if of == 0:  # none of no cases would be all of them
             return False, "0 of 0 (nothing was compared)"
         return compare(count, of), f"{count} of {of}"
-    if rule.value == "all" or math.isnan(figure):
+    if gate.value == "all" or math.isnan(figure):
         return None, "not a number" if math.isnan(figure) else "not counted"
-    holds, short = compare(figure, rule.value), f"{figure:.4g}"
+    holds, short = compare(figure, gate.value), f"{figure:.4g}"
     # Rounded, a close figure would seem to say the opposite.
-    return holds, short if compare(float(short), rule.value) == holds else repr(float(figure))
+    return holds, short if compare(float(short), gate.value) == holds else repr(float(figure))
 
 
 def _known(figure: Figure | None) -> bool:
     return isinstance(figure, tuple) or not (figure is None or math.isnan(figure))
 
 
-def _nearest(subject: str, names: Iterable[str]) -> str:
-    every = list(names)
-    close = difflib.get_close_matches(subject, every, n=3, cutoff=0.5)
-    return ", ".join([*close, *(name for name in every if name not in close)]) or "none"
-
-
-def _elsewhere(rule: Rule, known: Mapping[str, Figures]) -> str:
-    """A word to whoever asks of a judge what only competitors have, or the reverse."""
-    other = next(kind for kind in KINDS if kind != rule.kind)
-    if rule.subject not in known.get(other, {}):
+def _elsewhere(gate: Gate, known: Mapping[str, Figures]) -> str:
+    """A hint for whoever asks of a protocol what only methods have, or the reverse."""
+    other = next(kind for kind in KINDS if kind != gate.kind)
+    if gate.subject not in known.get(other, {}):
         return ""
     return (
-        f" ({rule.subject} is a {other}, and {rule.figure} a figure of {rule.kind}s; "
+        f" ({gate.subject} is a {other}, and {gate.figure} a figure of {gate.kind}s; "
         f"figures of {other}s: {', '.join(KINDS[other])})"
     )

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+from attrcheck.consistency import (
+    Agreements,
+    CaseAgreement,
+    Change,
+    Concordance,
+    Level,
+    WithoutProtocol,
+)
 from attrcheck.report.text import number, table
+from attrcheck.report.types import Document
 
-TOLD = {
+TITLES: dict[Level, str] = {
     "model": "across models",
     "dataset": "across datasets",
     "protocol": "across protocols",
@@ -22,102 +31,106 @@ CHANGES = ["correlation of the boards", "furthest move", "winner without it"]
 MOST_CASES = 5
 
 
-def sections(document: dict[str, Any]) -> list[str]:
+def sections(document: Document) -> list[str]:
     """The section; none unless there are two cases to compare."""
-    if len(document["cases"]) < 2:
+    if len(document.cases) < 2:
         return []
-    found = document["consistency"]
+    known = document.consistency
     return [
         "## Consistency",
-        _levels(found["levels"]),
+        _levels(known.levels),
         LEGEND,
-        f"{concordance(found['concordance'])} {_residual(document)}".strip(),
-        *_protocols(found["protocols"]),
-        *_cases(found["cases"]),
-        *_without(found["without_protocol"]),
+        f"{concordance(known.concordance)} {_residual(document)}".strip(),
+        *_protocols(known.protocols),
+        *_cases(known.cases),
+        *_without(known.without_protocol),
     ]
 
 
-def summary(document: dict[str, Any]) -> list[str]:
+def summary(document: Document) -> list[str]:
     """Kendall's W in one line; none unless there are two cases to agree."""
-    found = document["consistency"]["concordance"]
-    return [concordance(found)] if found["cases"] > 1 else []
+    known = document.consistency.concordance
+    return [concordance(known)] if known.cases > 1 else []
 
 
-def concordance(found: dict[str, Any]) -> str:
+def concordance(known: Concordance) -> str:
     """Kendall's W, or why there is none."""
-    if found["w"] is None:
-        return f"Kendall's W of the cases is undefined: {found['problem']}."
+    if known.w is None:
+        return f"Kendall's W of the cases is undefined: {known.problem}."
     return (
-        f"Kendall's W is {found['w']:.2f} (1: all rank alike) over {found['cases']} cases and the "
-        f"{found['methods']} of {found['of']} methods scored in each."
+        f"Kendall's W is {known.w:.2f} (1: all rank alike) over {known.cases} cases and the "
+        f"{known.methods} of {known.of} methods scored in each."
     )
 
 
-def _residual(document: dict[str, Any]) -> str:
-    if "residual" not in document["pairwise"]:
+def _residual(document: Document) -> str:
+    if document.pairwise.residual is None:
         return ""
     return (
-        f"One scale leaves {document['pairwise']['residual']:.0%} of the pairwise results "
+        f"One scale leaves {document.pairwise.residual:.0%} of the pairwise results "
         "unexplained (relative residual of the fit)."
     )
 
 
-def _levels(levels: dict[str, Any]) -> str:
+def _levels(levels: Mapping[Level, Agreements]) -> str:
     rows = [
         [
-            told,
-            *(levels[level][name] for name in ("pairs", "strong", "moderate", "weak", "undefined")),
-            number(levels[level]["mean"]),
+            title,
+            levels[level].pairs,
+            levels[level].strong,
+            levels[level].moderate,
+            levels[level].weak,
+            levels[level].undefined,
+            number(levels[level].mean),
         ]
-        for level, told in TOLD.items()
+        for level, title in TITLES.items()
     ]
     return table(rows, ["rankings", "pairs", "strong", "moderate", "weak", "undefined", "mean"])
 
 
-def _protocols(protocols: dict[str, Any]) -> list[str]:
-    """Does a judge agree with itself elsewhere, and with other judges?"""
+def _protocols(protocols: Mapping[str, Mapping[Level, Agreements]]) -> list[str]:
+    """Does a protocol agree with itself elsewhere, and with other protocols?"""
     rows = [
-        [protocol, *(_agreement(levels[level]) for level in TOLD)]
+        [protocol, *(_mean(levels[level]) for level in TITLES)]
         for protocol, levels in protocols.items()
     ]
     if not rows:
         return []
-    note = "By judge: the mean correlation, and how many are strong / moderate / weak."
-    return [table(rows, ["judge", *TOLD.values()]), note]
+    note = "By protocol: the mean correlation, and how many are strong / moderate / weak."
+    return [table(rows, ["protocol", *TITLES.values()]), note]
 
 
-def _agreement(facts: dict[str, Any]) -> str:
-    if facts["mean"] is None:
+def _mean(known: Agreements) -> str:
+    if known.mean is None:
         return "-"
-    return f"{facts['mean']:.2f} ({facts['strong']}/{facts['moderate']}/{facts['weak']})"
+    return f"{known.mean:.2f} ({known.strong}/{known.moderate}/{known.weak})"
 
 
-def _cases(cases: list[dict[str, Any]]) -> list[str]:
+def _cases(cases: Sequence[CaseAgreement]) -> list[str]:
     rows = [
-        [case["case"], number(case["with_board"]), number(case["with_others"]), *_changes(case)]
+        [case.case, number(case.with_board), number(case.with_others), *_change(case)]
         for case in cases[:MOST_CASES]
-        if case["with_board"] is not None
+        if case.with_board is not None
     ]
     headers = ["case", "with the board", "with the board of the others", *CHANGES]
     title = "Most at odds with the board, and what it would be without them:"
     return [title, table(rows, headers)] if rows else []
 
 
-def _without(protocols: list[dict[str, Any]]) -> list[str]:
+def _without(protocols: Sequence[WithoutProtocol]) -> list[str]:
     if len(protocols) < 2:
         return []
-    rows = [[found["protocol"], *_changes(found)] for found in protocols]
-    return ["The board without one judge:", table(rows, ["without", *CHANGES])]
+    rows = [[without.protocol, *_change(without)] for without in protocols]
+    return ["The board without one protocol:", table(rows, ["without", *CHANGES])]
 
 
-def _changes(found: dict[str, Any]) -> list[str]:
+def _change(change: Change) -> list[str]:
     """From the whole board to the one without these cases."""
-    if found["winner_changes"] is None:
+    if change.winner_changes is None:
         return ["no board"] * len(CHANGES)
-    moved = found["moved"]
+    moved = change.moved
     return [
-        number(found["rank_correlation"]),
-        f"{moved['method']}: {moved['from']} to {moved['to']}" if moved else "none",
-        f"{', '.join(found['winners'])} (new)" if found["winner_changes"] else "the same",
+        number(change.rank_correlation),
+        f"{moved.method}: {moved.from_} to {moved.to}" if moved else "none",
+        f"{', '.join(change.winners)} (new)" if change.winner_changes else "the same",
     ]

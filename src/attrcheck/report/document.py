@@ -1,10 +1,10 @@
-"""The report as one plain dictionary: `report.json` holds it, every renderer shows it."""
+"""The report: `report.json` holds it, every renderer shows it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,18 @@ from numpy.typing import NDArray
 from attrcheck import consistency, metarank
 from attrcheck.contracts import Case
 from attrcheck.engine.resampling import interval
-from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score
 from attrcheck.report import verdicts
+from attrcheck.report.types import (
+    BoardEntry,
+    CaseEntry,
+    Counts,
+    Document,
+    Pairwise,
+    Run,
+    ScoreEntry,
+    SettingsShown,
+)
 from attrcheck.store.seeds import derive
 
 SCHEMA = 1
@@ -22,43 +32,43 @@ TOLERANCE = 1e-9
 
 
 def build(
-    results: list[CaseResult],
-    checks: list[dict[str, Any]],
-    settings: dict[str, Any],
-    missing: list[str],
-    run: dict[str, Any],
-) -> dict[str, Any]:
+    results: Sequence[CaseResult],
+    checks: Sequence[CheckResult],
+    settings: SettingsShown,
+    missing: Sequence[str],
+    run: Run,
+) -> Document:
     """Fuse the cases and lay out all that is known; `run` takes everything that is volatile."""
-    ranking = Ranking(results, settings["methods"], settings["seed"])
+    ranking = Ranking(results, settings.methods, settings.seed)
     try:
         leaderboard, pairwise, problem = ranking.leaderboard(), ranking.pairwise(), ""
     except metarank.DisconnectedError as error:
-        leaderboard, pairwise, problem = [], {}, str(error)
-    order = [*(entry["method"] for entry in leaderboard), *settings["methods"]]
+        leaderboard, pairwise, problem = [], Pairwise(), str(error)
+    order = [*(entry.method for entry in leaderboard), *settings.methods]
     protocols = [case.protocol for case in ranking.table.cases]
-    return {
-        "schema": SCHEMA,
-        "run": {**run, "seconds_per_image": ranking.seconds()},
-        "settings": settings,
-        "missing": missing,
-        "cases": ranking.cases(),
-        "leaderboard": leaderboard,
-        "leaderboard_problem": problem,
-        "pairwise": pairwise,
-        "consistency": consistency.study(ranking.table, verdicts.checkpoints(checks)),
-        "judges": verdicts.judges(protocols, checks),
-        "method_verdicts": verdicts.methods(order, checks),
-        "checks": checks,
-        "gates": [],
-    }
+    return Document(
+        schema=SCHEMA,
+        run=replace(run, seconds_per_image=ranking.seconds()),
+        settings=settings,
+        missing=list(missing),
+        cases=ranking.cases(),
+        leaderboard=leaderboard,
+        leaderboard_problem=problem,
+        pairwise=pairwise,
+        consistency=consistency.study(ranking.table, verdicts.checkpoints(checks)),
+        protocol_verdicts=verdicts.of_protocols(protocols, checks),
+        method_verdicts=verdicts.of_methods(order, checks),
+        checks=list(checks),
+        gates=[],
+    )
 
 
 @dataclass(frozen=True)
 class Ranking:
     """The results of all cases, and what follows from them."""
 
-    results: list[CaseResult]
-    methods: list[str]
+    results: Sequence[CaseResult]
+    methods: Sequence[str]
     seed: int
 
     @cached_property
@@ -88,8 +98,8 @@ class Ranking:
             names=[self.methods[index] for index in self.there],
         )
 
-    def leaderboard(self) -> list[dict[str, Any]]:
-        """One entry a method, best first."""
+    def leaderboard(self) -> list[BoardEntry]:
+        """One entry per method, best first."""
         if not len(self.there):
             return []
         low, high = self._intervals()
@@ -98,56 +108,56 @@ class Ranking:
 
     def _entry(
         self, place: int, at: int, low: NDArray[np.float64], high: NDArray[np.float64]
-    ) -> dict[str, Any]:
+    ) -> BoardEntry:
         index = self.there[at]
         opponents = np.arange(len(self.there)) != at
         played = self.fused.compared[at][opponents].sum()
         won = self.fused.wins[at][opponents].sum()
-        return {
-            "method": self.methods[index],
-            "meta_rank": float(self.fused.kappa[at]),
-            "low": _number(low[at]),
-            "high": _number(high[at]),
-            "rank": place,
-            "mean_rank": float(np.nanmean(self.table.ranks[:, index])),
-            "wins": float(won / played) if played else None,
-            "beats_random": self._beats_random(self.methods[index]),
-        }
+        return BoardEntry(
+            method=self.methods[index],
+            meta_rank=float(self.fused.kappa[at]),
+            low=_number(low[at]),
+            high=_number(high[at]),
+            rank=place,
+            mean_rank=float(np.nanmean(self.table.ranks[:, index])),
+            wins=float(won / played) if played else None,
+            beats_random=self._beats_random(self.methods[index]),
+        )
 
-    def pairwise(self) -> dict[str, Any]:
+    def pairwise(self) -> Pairwise:
         """How often each method beats each other one, and the logits that were fused."""
         if not len(self.there):
-            return {"methods": [], "probability": [], "logit": []}
-        return {
-            "methods": [self.methods[index] for index in self.there],
-            "probability": [[_number(x) for x in row] for row in self.fused.probability],
-            "logit": [[_number(x) for x in row] for row in self.fused.logit],
-            "residual": self.fused.residual,
-        }
+            return Pairwise()
+        return Pairwise(
+            methods=[self.methods[index] for index in self.there],
+            probability=[[_number(x) for x in row] for row in self.fused.probability],
+            logit=[[_number(x) for x in row] for row in self.fused.logit],
+            residual=self.fused.residual,
+        )
 
-    def cases(self) -> list[dict[str, Any]]:
-        """One entry a case, with every method's outcome."""
+    def cases(self) -> list[CaseEntry]:
+        """One entry per case, with every method's score."""
         return [
-            {
+            CaseEntry(
                 **vars(case),
-                "id": case.id,
-                "higher_is_better": result.higher_is_better,
-                "images": result.images,
-                "accuracy": result.accuracy,
-                "protocol_settings": result.protocol,
-                "tuning": result.tuning,
-                "scores": {
-                    name: _outcome(result.outcomes[name], _number(rank))
+                id=case.id,
+                higher_is_better=result.higher_is_better,
+                images=result.images,
+                accuracy=result.accuracy,
+                protocol_settings=result.protocol_settings,
+                tuning=result.tuning,
+                scores={
+                    name: _score(result.outcomes[name], _number(rank))
                     for name, rank in zip(self.methods, ranks, strict=True)
                 },
-            }
+            )
             for case, result, ranks in zip(
                 self.table.cases, self.results, self.table.ranks, strict=True
             )
         ]
 
     def seconds(self) -> dict[str, float | None]:
-        """Mean attribution time of each method, in seconds an image."""
+        """Mean attribution time of each method, in seconds per image."""
         means: dict[str, float | None] = {}
         for name in self.methods:
             times = [result.outcomes[name].seconds for result in self.results]
@@ -170,38 +180,28 @@ class Ranking:
             seed=derive(self.seed, "fusion"),
         )
 
-    def _beats_random(self, method: str) -> dict[str, int]:
+    def _beats_random(self, method: str) -> Counts:
         """In how many cases the interval of the paired difference to `random` excludes zero.
 
         Of all to which the method applies: one without a score beats nobody.
         """
         beaten = of = 0
         for result in self.results if method != "random" else []:
-            rival, own = result.outcomes.get("random"), result.outcomes[method]
-            if rival and len(rival.replicates) and own.status != "not_applicable":
+            rival, outcome = result.outcomes.get("random"), result.outcomes[method]
+            if rival and len(rival.replicates) and outcome.status != "not_applicable":
                 of += 1
-                if len(own.replicates):
+                if len(outcome.replicates):
                     sign = 1 if result.higher_is_better else -1
-                    low, _ = interval(sign * (own.replicates - rival.replicates))
+                    low, _ = interval(sign * (outcome.replicates - rival.replicates))
                     beaten += low is not None and low > 0
-        return {"cases": beaten, "of": of}
+        return Counts(beaten, of)
 
 
-def _outcome(outcome: Outcome, rank: float | None) -> dict[str, Any]:
-    curve = outcome.curve
-    return {
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "score": outcome.score,
-        "low": outcome.low,
-        "high": outcome.high,
-        "rank": rank,
-        "constant_maps": outcome.constant,
-        "undefined_images": outcome.undefined,
-        "passes": outcome.passes,
-        "curve": None if curve is None else {"x": curve[0], "y": curve[1]},
-    }
+def _score(outcome: Outcome, rank: float | None) -> ScoreEntry:
+    """What the report shows of an outcome."""
+    shown = {field.name: getattr(outcome, field.name) for field in fields(Score)}
+    return ScoreEntry(**shown, rank=rank)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None

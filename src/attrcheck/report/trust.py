@@ -1,0 +1,143 @@
+"""Which protocol to trust, how methods did in their checks, and what failed, for `report.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrcheck.engine.results import CheckResult
+from attrcheck.report.text import inline, number, shorten, table
+from attrcheck.report.types import Document, Failure, MethodVerdict, ProtocolTrust, Tally
+
+COLUMNS = (
+    *("dummy_floor", "measured_output", "attributed_output", "seed", "half_images"),
+    *("other_removal", "other_grid", "value_sensitivity", "linear_ground_truth"),
+)
+"""The checks of protocols that the table has a column for; all others share the last one."""
+LEGEND = (
+    "A cell is the mean figure of a check, and in brackets how many of its items passed. Dummy "
+    "floor: the share of comparisons won by methods that ignore the model, 0 at best. Outputs, "
+    "seed, half images, removal and grid: rank correlation with the ranking that follows when this "
+    "is changed, 1 at best. Value sensitivity: least Hausdorff distance between the curves of a "
+    "map and of copies with other values, 0 for a protocol that sees only the order. Trust: the "
+    "share of items passed, mean over so many checks; a known failure is not a pass."
+)
+KNOWN = "known_failure"
+SHOWN = {"failed": "failed", KNOWN: "known failure", "passed": "said to fail, but passed"}
+MOST_ROWS = 40
+MOST_CHARACTERS = 100
+
+
+def sections(document: Document) -> list[str]:
+    """The tables of protocols and of methods; without checks there are none."""
+    return [*_protocols(document.protocol_verdicts), *_methods(document.method_verdicts)]
+
+
+def summary(document: Document) -> list[str]:
+    """The protocols to trust most and least, in one line; none without checks."""
+    known = [verdict for verdict in document.protocol_verdicts if verdict.trust is not None]
+    if not known:
+        return []
+    most, least = known[0], known[-1]
+    if len(known) > 1 and _trust(most) + _floor(most) == _trust(least) + _floor(least):
+        equal = f"all {len(known)} alike ({_trust(most)} of checks{_floor(most)})"
+        return [f"protocols to trust: {equal}"]
+    line = f"protocol to trust: {_name(most)} ({_trust(most)} of checks{_floor(most)})"
+    other = f"; least: {_name(least)} ({_trust(least)}{_floor(least)})"
+    return [line + other if len(known) > 1 else line]
+
+
+def failures(document: Document) -> list[str]:
+    """What failed of protocols, models and the suite; methods have their own table."""
+    groups: dict[tuple[str, str, str], list[CheckResult]] = {}
+    for result in document.checks:
+        failed = result.status in ("failed", KNOWN) or result.known
+        if result.over != "methods" and failed:
+            about = result.protocol or result.subject or "the suite"
+            groups.setdefault((result.status, result.check, about), []).append(result)
+    rows = [
+        [check, about, SHOWN[status], len(items), inline(_of_first(items, about), MOST_CHARACTERS)]
+        for (status, check, about), items in sorted(groups.items())
+        # What is known to fail in some case may pass in others, but not in all.
+        if status in SHOWN and (status != "passed" or (KNOWN, check, about) not in groups)
+    ]
+    if not rows:
+        return []
+    shown = table(rows[:MOST_ROWS], ["check", "of", "verdict", "items", "reason"])
+    hidden = len(rows) - MOST_ROWS
+    more = [f"... and {hidden} more: see `checks` in `report.json`."] if hidden > 0 else []
+    return ["## Failed checks, those of methods aside", shown, *more]
+
+
+def _protocols(verdicts: Sequence[ProtocolTrust]) -> list[str]:
+    if not any(verdict.checks for verdict in verdicts):
+        return []
+    rows = [
+        [
+            verdict.protocol,
+            _trust(verdict) + _of(verdict),
+            verdict.cases,
+            *(_cell(verdict.checks.get(check)) for check in COLUMNS),
+            _others(verdict),
+        ]
+        for verdict in verdicts
+    ]
+    checks = [name.replace("_", " ") for name in COLUMNS]
+    headers = ["protocol", "trust", "cases", *checks, "others"]
+    return ["## Which protocol to trust", table(rows, headers), LEGEND]
+
+
+def _methods(verdicts: Sequence[MethodVerdict]) -> list[str]:
+    if not verdicts:
+        return []
+    rows = [
+        [
+            verdict.method,
+            f"{verdict.passed}/{verdict.decided}" if verdict.decided else "-",
+            _reasons(verdict.failures, 80),
+            _reasons(verdict.known_failures, 50),
+        ]
+        for verdict in verdicts
+    ]
+    headers = ["method", "checks passed", "failed", "known to fail"]
+    return ["## Methods and their checks", table(rows, headers)]
+
+
+def _reasons(failures: Sequence[Failure], most: int) -> str:
+    return inline("; ".join(f"{f.check}: {shorten(f.reason, most)}" for f in failures))
+
+
+def _of_first(results: Sequence[CheckResult], about: str) -> str:
+    where = "" if results[0].subject in (about, "") else f"{results[0].subject}: "
+    return f"{where}{results[0].reason or results[0].known}"
+
+
+def _cell(tally: Tally | None) -> str:
+    if tally is None or not tally.decided:
+        return "-"
+    passed = f"{tally.passed}/{tally.decided}"
+    return passed if tally.figure is None else f"{number(tally.figure)} ({passed})"
+
+
+def _others(verdict: ProtocolTrust) -> str:
+    rest = [tally for check, tally in verdict.checks.items() if check not in COLUMNS]
+    passed, decided = sum(tally.passed for tally in rest), sum(tally.decided for tally in rest)
+    return f"{passed}/{decided}" if decided else "-"
+
+
+def _trust(verdict: ProtocolTrust) -> str:
+    return "-" if verdict.trust is None else f"{verdict.trust:.0%}"
+
+
+def _of(verdict: ProtocolTrust) -> str:
+    """How many checks the trust in a protocol comes from."""
+    count = sum(tally.decided > 0 for tally in verdict.checks.values())
+    return f" of {count}" if count else ""
+
+
+def _floor(verdict: ProtocolTrust) -> str:
+    tally = verdict.checks.get("dummy_floor")
+    return "" if tally is None or tally.figure is None else f", floor {tally.figure:.2f}"
+
+
+def _name(verdict: ProtocolTrust) -> str:
+    return shorten(verdict.protocol, 12)

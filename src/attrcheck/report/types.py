@@ -1,0 +1,158 @@
+"""The types of the report: what `report.json` holds, each defined once; see `report.schema.json`.
+
+Those of a result are in `engine.results`, of agreement in `consistency`, of gates in `gate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from attrcheck.consistency import Consistency
+from attrcheck.engine.results import CheckResult, RunSettings, Score
+from attrcheck.gate import GateResult
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that differs from run to run though results are the same."""
+
+    started: str
+    seconds: float
+    workers: int
+    threads: int | None
+    cores: int
+    machine: str
+    python: str
+    versions: dict[str, str]
+    seconds_per_image: dict[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SettingsShown(RunSettings):
+    """The settings of the run; `partial` if it is another selection than that of the profile."""
+
+    partial: bool
+
+
+@dataclass(frozen=True)
+class ScoreEntry(Score):
+    """How one method did in one case, and its rank there, 1 the best."""
+
+    rank: float | None = None
+
+
+@dataclass(frozen=True)
+class CaseEntry:
+    """One case, and how every method did in it."""
+
+    id: str
+    dataset: str
+    model: str
+    protocol: str
+    higher_is_better: bool
+    images: int
+    accuracy: float
+    protocol_settings: dict[str, Any]
+    tuning: dict[str, Any]
+    scores: dict[str, ScoreEntry]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """In how many cases of how many."""
+
+    cases: int
+    of: int
+
+
+@dataclass(frozen=True)
+class BoardEntry:
+    """One method on the leaderboard; see `gate.METHOD_FIGURES` for what the figures mean."""
+
+    method: str
+    meta_rank: float
+    low: float | None
+    high: float | None
+    rank: int
+    mean_rank: float
+    wins: float | None
+    beats_random: Counts
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """How often each method beats each other one, and the logits that were fused.
+
+    residual: the share of the logits that one scale leaves unexplained.
+    """
+
+    methods: list[str] = field(default_factory=list)
+    probability: list[list[float | None]] = field(default_factory=list)
+    logit: list[list[float | None]] = field(default_factory=list)
+    residual: float | None = None
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The items of one check of one protocol: the mean figure, and how many passed of how many."""
+
+    figure: float | None
+    passed: int
+    decided: int
+    known_failures: int
+
+
+@dataclass(frozen=True)
+class ProtocolTrust:
+    """How far a protocol is to be trusted: the share of items passed, mean over its checks."""
+
+    protocol: str
+    cases: int
+    trust: float | None
+    checks: dict[str, Tally]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A check that a method failed, where and why."""
+
+    check: str
+    on: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class MethodVerdict:
+    """How a method did in its checks; `decided` are those that passed or failed."""
+
+    method: str
+    passed: int
+    decided: int
+    failures: list[Failure]
+    known_failures: list[Failure]
+    not_applicable: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """The whole report.
+
+    missing: items that were collected and sent no result. leaderboard_problem: why the cases could
+    not be fused, if so. protocol_verdicts: the one to trust most first. method_verdicts: in the
+    order of the board.
+    """
+
+    schema: int
+    run: Run
+    settings: SettingsShown
+    missing: list[str]
+    cases: list[CaseEntry]
+    leaderboard: list[BoardEntry]
+    leaderboard_problem: str
+    pairwise: Pairwise
+    consistency: Consistency
+    protocol_verdicts: list[ProtocolTrust]
+    method_verdicts: list[MethodVerdict]
+    checks: list[CheckResult]
+    gates: list[GateResult]

@@ -125,7 +125,7 @@ def test_order_ignores_rounding():
 
 def test_many_cases_and_blocks(monkeypatch):
     # More than 255 wins of one pair, and blocks that do not divide the number of methods.
-    monkeypatch.setattr("attrcheck.metarank.BLOCK", 10)
+    monkeypatch.setattr("attrcheck.tallies.BLOCK", 10)
     scores = np.tile([[5.0, 4.0, 3.0, 2.0, 1.0]], (600, 1))
     scores[300:, 2] = NAN
     result = fuse(scores)

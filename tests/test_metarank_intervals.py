@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrcheck import metarank
-from attrcheck.metarank import fuse, standings
+from attrcheck.metarank import fuse
+from attrcheck.tallies import standings
 from tests import reference
 
 NAN = math.nan

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attrcheck.tallies import Standings, Tally, checked, per_case, tally, tally_standings
+
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int32]
-Standings = NDArray[Any]
-"""Integers, 0 the absent, or floats, NaN the absent: of either the higher is the better."""
 
 # Meta-Ranks closer than this differ by rounding alone and share a place.
 ROUNDING = 1e-9
-# Comparisons made at once: their bytes fit the cache.
-BLOCK = 2**19
-# Wins that a byte can count.
-BYTE = 255
 # Below this share of usable bootstrap samples an interval would describe the lucky ones only.
 USABLE = 0.25
 
@@ -57,36 +50,6 @@ class MetaRank:
     compared: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """Who beat whom in some cases; tallies of other cases can be added and taken away, exactly.
-
-    twice: 2 S, [m, m], where S counts wins and half of the ties. compared: in how many cases two
-    methods met, [m, m] with a zero diagonal. present: in how many a method took part, [m].
-    """
-
-    twice: Counts
-    compared: Counts
-    present: Counts
-
-    @property
-    def wins(self) -> Floats:
-        """S, [m, m]."""
-        return self.twice / 2
-
-    def __add__(self, other: Tally) -> Tally:
-        """That of the cases of both."""
-        return Tally(
-            self.twice + other.twice, self.compared + other.compared, self.present + other.present
-        )
-
-    def __sub__(self, other: Tally) -> Tally:
-        """That of the cases without those of the other."""
-        return Tally(
-            self.twice - other.twice, self.compared - other.compared, self.present - other.present
-        )
-
-
 def fuse(
     scores: ArrayLike,
     *,
@@ -107,7 +70,7 @@ def fuse(
     >>> fuse([[0.9, 0.5], [0.8, 0.1]]).kappa.round(3).tolist()  # +-ln(2.5 / 0.5) / 2
     [0.805, -0.805]
     """
-    scores = _checked(scores, "cases, methods")
+    scores = checked(scores, "cases, methods")
     labels = [str(index) for index in range(scores.shape[1])] if names is None else list(names)
     if len(labels) != scores.shape[1] or not labels:
         raise ValueError(f"{len(labels)} names do not fit scores of shape {scores.shape}")
@@ -133,15 +96,6 @@ def fuse(
     )
 
 
-def tally(
-    scores: ArrayLike, *, higher_is_better: ArrayLike = True, tolerance: ArrayLike = 0.0
-) -> Tally:
-    """Who beat whom in these cases; see `fuse`."""
-    scores = _checked(scores, "cases, methods")
-    signs, tolerances = _per_case(len(scores), higher_is_better, tolerance)
-    return _tally(scores * signs[:, None], tolerances)
-
-
 def scale(tallied: Tally, *, smoothing: float = 0.5) -> Floats | None:
     """kappa of `fuse`, NaN for methods that took part in no case; None if there is no one scale."""
     there = np.flatnonzero(tallied.present)
@@ -156,21 +110,6 @@ def scale(tallied: Tally, *, smoothing: float = 0.5) -> Floats | None:
         return None
     kappa[there] = fitted
     return kappa
-
-
-def standings(scores: ArrayLike, tolerance: float = 0.0) -> Standings:
-    """The least integers that order the scores in each row [R, methods] alike, 0 where absent.
-
-    Of scores the higher is the better, and those that differ by at most `tolerance` share a number.
-    No integers can say that b ties with both a and c, and c still beats a; where that occurs, the
-    scores come back as they are.
-
-    >>> standings([[0.5, 0.25, np.nan, 0.5]]).tolist()
-    [[2, 1, 0, 2]]
-    """
-    rows = _checked(scores, "rows, methods")
-    numbers, exact = _number(rows, np.full(len(rows), tolerance))
-    return numbers if exact.all() else rows
 
 
 def intervals(
@@ -195,7 +134,7 @@ def intervals(
     """
     cases = [np.asarray(case) for case in replicates]
     resamples, size = _shape(cases)
-    _, tolerances = _per_case(len(cases), True, tolerance)
+    _, tolerances = per_case(len(cases), True, tolerance)
     _check_mapping(smoothing, clip)
     if len(groups) != len(cases):
         raise ValueError(f"{len(groups)} groups do not fit replicates of {len(cases)} cases")
@@ -214,7 +153,7 @@ def intervals(
     for chosen, at in zip(drawn, replicate, strict=True):
         draws = zip(chosen, at, strict=True)
         rows = [(case[row], within) for part, row in draws for case, within in parts[part]]
-        kappa = _fit(_tally_standings(rows, size), smoothing, clip)
+        kappa = _fit(tally_standings(rows, size), smoothing, clip)
         if kappa is not None:
             kappas.append(kappa)
     if len(kappas) < USABLE * samples:
@@ -230,96 +169,10 @@ def case_ranks(
 
     rank_i = 1 + number of methods better than i + half the number that tie with i.
     """
-    row = _checked(scores, "methods")
+    row = checked(scores, "methods")
     tallied = tally(row[None, :], higher_is_better=higher_is_better, tolerance=tolerance)
     lost = (tallied.compared - tallied.wins).sum(axis=1)
     return np.where(np.isnan(row), np.nan, 1 + lost)
-
-
-def _number(scores: Floats, tolerances: Floats) -> tuple[Standings, NDArray[np.bool_]]:
-    """`standings` of rows of scores with a tolerance each; and for which rows they are exact."""
-    size = scores.shape[1]
-    within = tolerances[:, None]
-    order = scores.argsort(axis=1)  # the absent come last
-    rising = np.take_along_axis(scores, order, axis=1)
-    apart = np.zeros(scores.shape, dtype=bool)
-    # Differences round alike in both directions of a pair, and never against the order.
-    np.greater(np.diff(rising, axis=1), within, out=apart[:, 1:])
-    first = np.maximum.accumulate(np.where(apart, np.arange(size), 0), axis=1)
-    exact = ~(rising - np.take_along_axis(rising, first, axis=1) > within).any(axis=1)
-    numbers = 1 + apart.cumsum(axis=1)
-    numbers[np.isnan(rising)] = 0
-    standing = np.empty(scores.shape, dtype=np.min_scalar_type(size))
-    np.put_along_axis(standing, order, numbers.astype(standing.dtype), axis=1)
-    return standing, exact
-
-
-def _tally(scores: Floats, tolerances: Floats) -> Tally:
-    """That of scores of which the higher is the better."""
-    numbers, exact = _number(scores, tolerances)
-    rest = [_tally_scores(*case) for case in zip(scores[~exact], tolerances[~exact], strict=True)]
-    return reduce(Tally.__add__, rest, _tally_numbers(numbers[exact]))
-
-
-def _tally_standings(rows: Sequence[tuple[Standings, float]], size: int) -> Tally:
-    """That of rows [m] of `standings`, each with its tolerance."""
-    numbers = [row for row, _ in rows if row.dtype.kind == "u"]
-    rest = [_tally_scores(row, within) for row, within in rows if row.dtype.kind != "u"]
-    stacked = np.stack(numbers) if numbers else np.empty((0, size), dtype=np.uint8)
-    return reduce(Tally.__add__, rest, _tally_numbers(stacked))
-
-
-def _tally_numbers(rows: Standings) -> Tally:
-    """That of integers [cases, m]."""
-    there = rows > 0
-    present = there.sum(axis=0, dtype=np.int32)
-    if there.all():
-        compared = np.full((rows.shape[1], rows.shape[1]), len(rows), dtype=np.int32)
-    else:
-        ones = there.astype(np.float32)  # sums of ones are exact
-        compared = (ones.T @ ones).astype(np.int32)
-    # In `_lead` whoever takes part also beats the absent: as often as only one of two does.
-    twice = _lead(rows) - present[:, None] + present + compared
-    np.fill_diagonal(compared, 0)
-    np.fill_diagonal(twice, 0)
-    return Tally(twice, compared, present)
-
-
-def _lead(rows: Standings) -> Counts:
-    """How often i is above j, less how often it is below, [m, m]."""
-    size = rows.shape[1]
-    lead = np.zeros((size, size), dtype=np.int32)
-    strict = rows.max(axis=1, initial=0) == size  # without ties, whoever is not above is below
-    for part, tied in ((rows[strict], False), (rows[~strict], True)):
-        for start in range(0, len(part), BYTE):
-            _add_lead(lead, part[start : start + BYTE], tied)
-    return lead
-
-
-def _add_lead(lead: Counts, rows: Standings, tied: bool) -> None:
-    """Add the lead in up to 255 cases: the upper half of it, as the lower one is its negative."""
-    size = rows.shape[1]
-    step = max(1, BLOCK // max(1, len(rows) * size))
-    for first in range(0, size, step):
-        mine, others = rows[:, first : first + step, None], rows[:, None, first:]
-        above = _count(mine > others)
-        more = above - _count(mine < others) if tied else 2 * above - len(rows)
-        lead[first : first + step, first:] += more
-        lead[first + step :, first : first + step] -= more[:, step:].T
-
-
-def _count(flags: NDArray[np.bool_]) -> Counts:
-    """How many of up to 255 cases, [cases, ...], have it."""
-    return flags.view(np.uint8).sum(axis=0, dtype=np.uint8).astype(np.int32)
-
-
-def _tally_scores(row: Floats, tolerance: float) -> Tally:
-    """That of the scores of one case, compared pair by pair."""
-    there = ~np.isnan(row)
-    compared = np.outer(there, there).astype(np.int32)
-    np.fill_diagonal(compared, 0)
-    won = (row[:, None] - row > tolerance).astype(np.int32)
-    return Tally(compared + won - won.T, compared, there.astype(np.int32))
 
 
 def _pairwise(tallied: Tally, smoothing: float, clip: float | None) -> tuple[Floats, Floats]:
@@ -388,15 +241,6 @@ def _order(kappa: Floats) -> NDArray[np.intp]:
     return best[np.lexsort((best, place))]
 
 
-def _checked(scores: ArrayLike, axes: str) -> Floats:
-    array = np.asarray(scores, dtype=np.float64)
-    if array.ndim != len(axes.split(",")):
-        raise ValueError(f"scores must have the axes [{axes}], not the shape {array.shape}")
-    if np.isinf(array).any():
-        raise ValueError("scores must be finite; mark an absent or undefined score by NaN")
-    return array
-
-
 def _shape(cases: Sequence[Standings]) -> tuple[int, int]:
     """How many resamples and methods the standings of cases have."""
     if any(case.ndim != 2 for case in cases):
@@ -406,23 +250,6 @@ def _shape(cases: Sequence[Standings]) -> tuple[int, int]:
         raise ValueError(f"the standings of all cases must be of one shape, not {sorted(shapes)}")
     [(resamples, methods)] = shapes
     return resamples, methods
-
-
-def _per_case(cases: int, higher_is_better: Any, tolerance: ArrayLike) -> tuple[Floats, Floats]:
-    """The sign that makes higher better and the tolerance, [cases] each."""
-    flags = np.asarray(higher_is_better)
-    if flags.shape not in ((), (cases,)) or (flags.size and flags.dtype != np.bool_):
-        raise ValueError(
-            f"higher_is_better must be one bool or one for each of {cases} cases, "
-            f"not {higher_is_better!r}"
-        )
-    within = np.asarray(tolerance, dtype=np.float64)
-    if within.shape not in ((), (cases,)) or not np.all((within >= 0) & np.isfinite(within)):
-        raise ValueError(
-            f"tolerance must be one number >= 0 or one for each of {cases} cases, not {tolerance!r}"
-        )
-    signs = np.where(flags, 1.0, -1.0)
-    return np.broadcast_to(signs, cases), np.broadcast_to(within, cases)
 
 
 def _check_mapping(smoothing: float, clip: float | None) -> None:

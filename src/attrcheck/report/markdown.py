@@ -116,8 +116,7 @@ def _change(figure: Mapping[str, float]) -> str:
 
 def _gates(document: Document) -> list[str]:
     lines = [
-        f"- {'passed' if gate.passed else '**failed**'} `{gate.rule}`: "
-        + "; ".join(gate.lines)
+        f"- {'passed' if gate.passed else '**failed**'} `{gate.rule}`: " + "; ".join(gate.lines)
         for gate in document.gates
     ]
     return ["## Gates", "\n".join(lines)] if lines else []

@@ -324,7 +324,8 @@ def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]
             strict=True,
         )
     ]
-    cases.sort(key=lambda entry: (_last(entry.with_board), entry.case))
+    # The unknown comes behind all that is known.
+    cases.sort(key=lambda case: (case.with_board is None, case.with_board or 0.0, case.case))
     changes = _changes(table.methods, whole, rest)
     return cases, [
         WithoutProtocol(**vars(change), protocol=str(name))
@@ -344,13 +345,9 @@ def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[Chan
         steps = zip(places(-whole[left]), names, board[left], strict=True)
         ordered = sorted((-abs(to - at), at, name, to) for at, name, to in steps)
         moves = [Move(name, int(at), int(to)) for far, at, name, to in ordered if far]
-        change = Change(
-            rank_correlation=_number(value),
-            moved=moves[0] if moves else None,
-            winners=_winners(methods, board),
-            winner_changes=_winners(methods, board) != winners if names else None,
-        )
-        changes.append(change)
+        leaders = _winners(methods, board)
+        changed = leaders != winners if names else None
+        changes.append(Change(_number(value), moves[0] if moves else None, leaders, changed))
     return changes
 
 
@@ -365,8 +362,3 @@ def _agreement(level: Level, one: str, other: str, value: float) -> Agreement:
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _last(value: float | None) -> float:
-    """A key that sorts the unknown behind all that is known."""
-    return np.inf if value is None else value

@@ -1,16 +1,25 @@
-import json
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.engine.results import (
+    CaseResult,
+    CheckResult,
+    Curve,
+    Envelope,
+    Outcome,
+    RunSettings,
+    plain_figures,
+)
+from attrcheck.engine.wire import dumps, loads
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 CURVES = st.lists(st.tuples(NUMBERS, NUMBERS)).map(
-    lambda points: ([x for x, _ in points], [y for _, y in points])
+    lambda points: Curve([x for x, _ in points], [y for _, y in points])
 )
 OUTCOMES = st.builds(
     Outcome,
@@ -22,7 +31,9 @@ OUTCOMES = st.builds(
     curve=st.none() | CURVES,
     replicates=arrays(np.float64, st.integers(0, 5), elements=st.floats()),
     seconds=st.none() | NUMBERS,
-    constant=st.integers(0, 1000),
+    constant_maps=st.integers(0, 1000),
+    undefined_images=st.integers(0, 1000),
+    passes=st.dictionaries(st.text(), st.lists(NUMBERS, max_size=2), max_size=2),
 )
 RESULTS = st.builds(
     CaseResult,
@@ -35,9 +46,13 @@ RESULTS = st.builds(
 )
 
 
+SETTINGS = RunSettings("smoke", 8, 0, "cpu", ["one", "two"], of_cases=2, of_methods=3)
+
+
 def sent(result):
     """The result as it arrives at the controller."""
-    return CaseResult.of(json.loads(json.dumps(result.plain(), allow_nan=False)))
+    envelope = Envelope("digits-resnet-morf", SETTINGS, "whole", threads=1, case=result)
+    return loads(Envelope, dumps(envelope)).case
 
 
 @given(RESULTS)
@@ -45,20 +60,20 @@ def test_a_result_crosses_the_wire_bit_for_bit(result):
     arrived = sent(result)
     for name, outcome in result.outcomes.items():
         there = arrived.outcomes[name]
+        assert isinstance(there, Outcome)
         assert there.replicates.dtype == np.float64
         assert there.replicates.tobytes() == outcome.replicates.tobytes()
-        for key in vars(outcome).keys() - {"replicates", "curve"}:
+        for key in vars(outcome).keys() - {"replicates"}:
             assert getattr(there, key) == getattr(outcome, key)
-        assert (there.curve and list(there.curve)) == (outcome.curve and list(outcome.curve))
     assert list(arrived.outcomes) == list(result.outcomes)
     assert {**vars(arrived), "outcomes": 0} == {**vars(result), "outcomes": 0}
 
 
 @given(RESULTS)
-def test_making_a_result_plain_does_not_change_it(result):
-    once = json.dumps(result.plain(), allow_nan=False)
-    assert json.dumps(result.plain(), allow_nan=False) == once
-    assert json.dumps(sent(result).plain(), allow_nan=False) == once
+def test_sending_a_result_does_not_change_it(result):
+    once = dumps(result)
+    assert dumps(result) == once
+    assert dumps(sent(result)) == once
 
 
 def test_replicates_without_a_score_cross_too():
@@ -67,12 +82,28 @@ def test_replicates_without_a_score_cross_too():
     assert sent(result).outcomes["m"].replicates.tobytes() == values.tobytes()
 
 
-def test_a_curve_is_a_pair_again():
-    outcome = Outcome("ok", score=0.5, curve=([0.0, 1.0], [0.5, 0.25]))
-    arrived = sent(CaseResult("a-b-c", True, 1, 1.0, {"m": outcome}))
-    assert arrived.outcomes["m"].curve == ([0.0, 1.0], [0.5, 0.25])
+def test_a_check_crosses_with_all_its_figures():
+    figures = {"value": 0.5, "curve": [0.0, None], "by_name": {"a": 1.0}}
+    check = CheckResult("seed", "cases", "a-b-c", "", "c", "", "failed", "why", figures)
+    envelope = Envelope("seed-a-b-c", SETTINGS, "whole", threads=2, check=check)
+    assert loads(Envelope, dumps(envelope)) == envelope
 
 
 def test_a_gap_in_a_curve_does_not_stop_a_result():
-    outcome = Outcome("ok", score=0.5, curve=([0.0, 1.0], [0.5, math.nan]))
-    json.dumps(CaseResult("a-b-c", True, 1, 1.0, {"m": outcome}).plain(), allow_nan=False)
+    curve = Curve.of(([0.0, 1.0], [0.5, math.nan]))
+    assert curve == Curve([0.0, 1.0], [0.5, None])
+    assert Curve.of(None) is None
+    result = CaseResult("a-b-c", True, 1, 1.0, {"m": Outcome("ok", score=0.5, curve=curve)})
+    assert sent(result).outcomes["m"].curve == curve
+
+
+def test_nan_anywhere_else_is_refused():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumps(CaseResult("a-b-c", True, 1, math.nan, {}))
+
+
+def test_figures_of_any_kind_become_plain():
+    figures = {"a": np.float32(0.5), "b": math.nan, "c": (1, np.inf), "d": {"e": 2}, "f": None}
+    assert plain_figures(figures) == {
+        "a": 0.5, "b": None, "c": [1.0, None], "d": {"e": 2.0}, "f": None,
+    }  # fmt: skip

@@ -1,18 +1,18 @@
-import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from attrcheck import gate
-from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.engine.results import CaseResult, CheckResult, Envelope, Outcome, RunSettings
+from attrcheck.engine.wire import dumps
 from attrcheck.plugin.conclusion import conclude
-from attrcheck.plugin.session import Session, selection
+from attrcheck.plugin.selection import signature
+from attrcheck.plugin.session import Session
 
 METHODS = ["good", "bad", "random", "away"]
-SETTINGS = {
-    "profile": "smoke", "images": 8, "seed": 0, "methods": METHODS, "of_cases": 2, "of_methods": 4,
-    "whole": selection(["a-x-up", "b-x-up"], METHODS),
-}  # fmt: skip
+SETTINGS = RunSettings("smoke", 8, 0, "cpu", METHODS, of_cases=2, of_methods=4)
+WHOLE = signature(["a-x-up", "b-x-up"], METHODS)
 
 
 def case(name, *scores):
@@ -23,20 +23,12 @@ def case(name, *scores):
         for method, score in zip(METHODS, scores, strict=False)
     }
     away = Outcome("not_applicable", "not for this model")
-    return CaseResult(name, True, 8, 0.75, {**outcomes, "away": away}).plain()
+    return CaseResult(name, True, 8, 0.75, {**outcomes, "away": away})
 
 
 def check(name, over, subject, status="passed", **figures):
     protocol = subject.split("-")[2] if over == "cases" else subject if over == "protocols" else ""
-    facts = {
-        "check": name,
-        "over": over,
-        "subject": subject,
-        "on": "",
-        "known": "",
-        "protocol": protocol,
-    }
-    return {**facts, "status": status, "reason": "why", "figures": figures}
+    return CheckResult(name, over, subject, "", protocol, "", status, "why", figures)
 
 
 @pytest.fixture
@@ -59,15 +51,14 @@ def session():
     ]
     session = Session()
     for kind, item, result in sent:
-        payload = {"id": item, "kind": kind, "settings": SETTINGS, "run": {"threads": 1}}
-        session.take(json.dumps({**payload, "result": result}))
+        session.take(dumps(Envelope(item, SETTINGS, WHOLE, threads=1, **{kind: result})))
     return session
 
 
-def judged(session, text):
+def decided(session, text):
     document, verdicts = conclude(session, [gate.parse(text)], 0)
     [verdict] = verdicts
-    assert document["gates"][0]["passed"] == verdict.passed
+    assert document.gates[0].passed == verdict.passed
     return verdict.passed, verdict.lines
 
 
@@ -108,15 +99,15 @@ def judged(session, text):
     ],
 )
 def test_gates_ask_methods_and_protocols(session, text, passed, lines):
-    assert judged(session, text) == (passed, lines)
+    assert decided(session, text) == (passed, lines)
 
 
 def test_a_run_of_checks_alone_can_be_gated(session):
     for item in ("a-x-up", "b-x-up"):
-        del session.payloads[item]
-    assert judged(session, "good.checks == all")[0]
-    assert judged(session, "down.dummy_floor <= 0.2")[0]
-    assert not judged(session, "good.rank == 1")[0]
+        del session.envelopes[item]
+    assert decided(session, "good.checks == all")[0]
+    assert decided(session, "down.dummy_floor <= 0.2")[0]
+    assert not decided(session, "good.rank == 1")[0]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +120,18 @@ def test_a_run_of_checks_alone_can_be_gated(session):
     ],
 )
 def test_a_selection_is_partial_even_if_it_is_as_large_as_the_whole(session, whole, partial):
-    for payload in session.payloads.values():
-        payload["settings"]["whole"] = selection(*whole)
+    for item, envelope in session.envelopes.items():
+        session.envelopes[item] = replace(envelope, whole=signature(*whole))
     document, _ = conclude(session, [], 0)
-    assert document["settings"]["partial"] is partial
-    assert "whole" not in document["settings"]
+    assert document.settings.partial is partial
+
+
+def test_a_run_in_which_nothing_arrived_has_a_report_that_says_so():
+    session = Session()
+    session.expect({"t.py::t[a-x-up]": "a-x-up"})
+    document, [verdict] = conclude(session, [], 2)
+    assert document.missing == ["a-x-up"]
+    assert document.leaderboard == []
+    assert document.run.workers == 2
+    assert (verdict.name, verdict.passed) == ("complete", False)
+    assert verdict.lines[0] == "no result from a-x-up"

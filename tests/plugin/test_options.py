@@ -7,7 +7,7 @@ import torch
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.engine.settings import PROFILES, cores
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import items, options
+from attrcheck.plugin import items, options, selection
 
 
 class Config:
@@ -129,16 +129,20 @@ def test_a_memory_budget_is_a_size(text, size):
 
 
 @pytest.mark.parametrize("text", ["lots", "-1", "2 GB free", "GB"])
-def test_what_is_no_size_is_refused(text):
+def test_what_is_not_a_size_is_refused(text):
     with pytest.raises(pytest.UsageError, match=f"not {text}"):
         options.memory(Config({"attr_memory": text}))
 
 
+def test_every_kind_that_an_option_selects_has_a_registry():
+    assert tuple(selection.KINDS) == options.SELECTIONS
+
+
 def test_costly_methods_wait_to_be_asked_for():
-    unasked = options.methods(Config())
-    everything = options.methods(Config({"attr_profile": "full"}))
+    unasked = selection.methods(Config())
+    everything = selection.methods(Config({"attr_profile": "full"}))
     assert {"saliency", "integrated_gradients", "random"} <= set(unasked) < set(everything)
     assert "rise" not in unasked
-    assert options.methods(Config({"attr_methods": "rise"})) == ["rise"]
+    assert selection.methods(Config({"attr_methods": "rise"})) == ["rise"]
     assert everything == sorted(everything)
     assert len(everything) >= 40

@@ -169,7 +169,7 @@ def test_gates_turn_a_run_red_or_leave_it_green(project):
 def test_a_gate_on_nobody_is_an_error_never_a_pass(project):
     result = run(project, "--attr-gate", "exakt.meta_rank >= 0")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["no method matches 'exakt'; there are: exact*"])
+    result.stdout.fnmatch_lines(["no method matches 'exakt'; did you mean exact?"])
 
 
 BROKEN = {
@@ -272,13 +272,27 @@ def test_labels_that_do_not_fit_the_images_are_named(project):
     result.stdout.fnmatch_lines(["*dataset 'halves': 30 images but 29 labels*"])
 
 
-def test_idle_it_neither_imports_torch_nor_prints(pytester):
+HEAVY = (
+    "torch",
+    "numpy",
+    "scipy",
+    "hypothesis",
+    "torchvision",
+    "tabulate",
+    "captum",
+    "safetensors",
+)
+ROOMS = ("contracts", "checks", "datasets", "methods", "models", "protocols", "report", "store")
+
+
+def test_idle_it_imports_nothing_heavy_and_prints_nothing(pytester):
     pytester.makepyfile(
-        """
+        f"""
         import sys
 
         def test_nothing_heavy():
-            assert not {"torch", "numpy", "captum", "safetensors"} & sys.modules.keys()
+            assert not set({HEAVY}) & sys.modules.keys()
+            assert not [room for room in {ROOMS} if f"attrcheck.{{room}}" in sys.modules]
         """
     )
     result = pytester.runpytest_subprocess(*PLAIN, "-p", "no:hypothesispytest")
@@ -293,7 +307,10 @@ def test_help_lists_every_option(pytester):
 
 
 def test_the_plugin_is_light():
-    """What attrcheck adds to the start of any pytest run, imports and all."""
+    """What attrcheck adds to the start of any pytest run, imports and all.
+
+    It was 27 ms on a busy machine when the plugin imported every registry, and is 16 ms there.
+    """
     code = (
         "import time, pytest, tempfile, argparse\n"
         "start = time.process_time()\nimport attrcheck.plugin\nprint(time.process_time() - start)"
@@ -302,20 +319,42 @@ def test_the_plugin_is_light():
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
         for _ in range(5)
     )
-    assert seconds < 0.03
+    assert seconds < 0.025
 
 
-def test_a_project_whose_ids_look_like_ours_is_left_alone(pytester):
+def test_what_a_user_skips_is_not_missing(project):
+    project.makepyfile(
+        test_suite="""
+        import pytest
+
+        @pytest.mark.skip(reason="not today")
+        def test_later(attr_case):
+            attr_case.run()
+
+        def test_case(attr_case):
+            if attr_case.case.protocol == "morf":
+                pytest.skip("nor this")
+            attr_case.run()
+        """
+    )
+    result = run(project, "--attr-report")
+    result.assert_outcomes(passed=2, skipped=6)
+    assert report(project)["missing"] == []
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+def test_a_project_whose_ids_look_like_ours_is_left_alone(pytester, workers):
     pytester.makepyfile(
         """
         import pytest
 
         @pytest.mark.parametrize("how", ["seed-random", "contract-gradcam", "digits-resnet-morf"])
         def test_how(how):
+            assert how != "digits-resnet-morf"
             if how == "seed-random":
                 pytest.skip("not today")
         """
     )
-    result = pytester.runpytest_subprocess(*PLAIN)
-    result.assert_outcomes(passed=2, skipped=1)
+    result = pytester.runpytest_subprocess(*PLAIN, workers)
+    result.assert_outcomes(passed=1, failed=1, skipped=1)
     result.stdout.no_fnmatch_line("*attrcheck::*")

@@ -11,6 +11,8 @@ pytest_plugins = ["pytester"]
 RUN = (
     "-p",
     "no:cacheprovider",
+    "-p",
+    "no:randomly",
     "--attr-datasets=halves",
     "--attr-protocols=lerf,morf",
     "--attr-methods=exact,random,mine*",
@@ -43,7 +45,9 @@ def report(project, folder="attr-report"):
     return json.dumps(document)
 
 
-def test_two_workers_write_the_very_report_of_one_process(project):
+def test_two_workers_write_the_very_report_of_one_process(project, monkeypatch):
+    temporary = project.mkdir("temporary")
+    monkeypatch.setenv("TMPDIR", str(temporary))
     alone = project.runpytest_subprocess(*RUN, "--attr-store=a", "--attr-report-dir=alone")
     alone.assert_outcomes(passed=4)
     spread = project.runpytest_subprocess(
@@ -51,6 +55,7 @@ def test_two_workers_write_the_very_report_of_one_process(project):
     )
     spread.assert_outcomes(passed=4)
     assert report(project, "spread") == report(project, "alone")
+    assert not list(temporary.glob("attrcheck-*"))  # what workers told is gone
 
 
 def test_a_killed_worker_is_named_the_run_is_incomplete_and_can_be_resumed(project):
@@ -126,6 +131,12 @@ def test_workers_share_the_cores_and_do_not_spin(pytester):
         "--attr-protocols=lerf,morf",
     )
     result.assert_outcomes(passed=2)
+
+
+def test_what_is_deselected_is_not_expected(project):
+    result = project.runpytest_subprocess(*RUN, "-n2", "-k", "linear")
+    result.assert_outcomes(passed=2)
+    result.stdout.no_fnmatch_line("*INCOMPLETE*")
 
 
 def test_a_bad_option_stops_a_spread_run_at_once(project):

@@ -4,6 +4,8 @@ import pytest
 from attrcheck import consistency as agreement
 from attrcheck.contracts import Case
 from attrcheck.report import consistency
+from attrcheck.report.types import Pairwise
+from tests.report.samples import empty
 
 UP, OTHER, DOWN = [4, 3, 2, 1], [4, 2, 3, 1], [1, 2, 3, 4]
 
@@ -17,11 +19,11 @@ def document(rows, checkpoints=(), residual=0.25):
         scores,
         np.ones(len(rows), dtype=bool),
     )
-    return {
-        "cases": list(rows),
-        "consistency": agreement.study(table, checkpoints),
-        "pairwise": {"residual": residual},
-    }
+    return empty(
+        cases=list(rows),
+        consistency=agreement.study(table, checkpoints),
+        pairwise=Pairwise(residual=residual),
+    )
 
 
 def rows_of(text, start):
@@ -47,8 +49,8 @@ def test_levels_and_bands_are_counted(text):
     ]
 
 
-def test_a_judge_is_compared_with_itself_and_with_others(text):
-    assert rows_of(text, "judge") == [
+def test_a_protocol_is_compared_with_itself_and_with_others(text):
+    assert rows_of(text, "protocol") == [
         ["one", "1.00 (1/0/0)", "0.80 (0/1/0)", "-1.00 (0/0/1)", "0.70 (0/1/0)"],
         ["two", "-", "-", "-1.00 (0/0/1)", "-"],
     ]
@@ -67,7 +69,7 @@ def test_the_case_most_at_odds_comes_first(text):
     assert first == ["a-m-two", "-0.95", "-1.00", "0.95", "y: 2 to 3", "the same"]
 
 
-def test_the_board_without_a_judge(text):
+def test_the_board_without_a_protocol(text):
     one, two = rows_of(text, "without")
     assert one == ["one", "-0.95", "w: 1 to 4", "z (new)"]
     assert two == ["two", "0.95", "y: 2 to 3", "the same"]
@@ -77,7 +79,7 @@ def test_only_the_worst_cases_are_shown():
     found = document({f"a-m{at}-one": UP for at in range(9)})
     text = "\n\n".join(consistency.sections(found))
     assert len(rows_of(text, "case")) == 5
-    assert "The board without one judge" not in text
+    assert "The board without one protocol" not in text
 
 
 def test_one_case_has_nothing_to_agree_with():
@@ -86,7 +88,7 @@ def test_one_case_has_nothing_to_agree_with():
 
 
 def test_too_few_methods_leave_dashes_and_say_why():
-    found = document({"a-m-one": [1, 2], "a-n-one": [1, 2]}) | {"pairwise": {}}
+    found = document({"a-m-one": [1, 2], "a-n-one": [1, 2]}, residual=None)
     text = "\n\n".join(consistency.sections(found))
     assert rows_of(text, "rankings")[0] == ["across models", "1", "0", "0", "0", "1", "-"]
     assert "Kendall's W of the cases is undefined: fewer than 4 methods have a score" in text

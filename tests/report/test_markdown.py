@@ -1,11 +1,16 @@
-import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from attrcheck.engine.results import CaseResult, Outcome
+from attrcheck.engine.wire import dumps, loads
+from attrcheck.gate import GateResult
 from attrcheck.report import markdown
 from attrcheck.report.document import build
+from attrcheck.report.types import Document
+from tests.report.samples import RUN, settings
+from tests.report.samples import check as check_result
 
 
 def result(case, higher=True, **scores):
@@ -19,17 +24,8 @@ def result(case, higher=True, **scores):
 
 
 def document(*results, checks=(), **more):
-    settings = {
-        "profile": "smoke",
-        "images": 8,
-        "seed": 0,
-        "methods": list(results[0].outcomes),
-        "of_methods": 3,
-        "of_cases": 2,
-        "partial": False,
-    }
-    run = {"started": "2024-01-01T00:00:00Z", "versions": {"torch": "2.4"}}
-    return build(list(results), list(checks), settings, [], run) | more
+    chosen = settings(results[0].outcomes, of_methods=3, of_cases=2)
+    return replace(build(list(results), list(checks), chosen, [], RUN), **more)
 
 
 @pytest.fixture
@@ -120,42 +116,32 @@ def test_without_a_board_the_scores_of_the_cases_are_still_there():
 
 
 def test_gates_say_whether_they_held(two):
-    two["gates"] = [
-        {"rule": "two.rank == 1", "passed": True, "lines": ["two.rank is 1"]},
-        {"rule": "one.rank == 1", "passed": False, "lines": ["one.rank is 2", "not 1"]},
-    ]
+    held = GateResult("two.rank == 1", True, False, ("two.rank is 1",))
+    broken = GateResult("one.rank == 1", False, False, ("one.rank is 2", "not 1"))
+    two = replace(two, gates=[held, broken])
     lines = markdown.render(two).splitlines()
     assert "- passed `two.rank == 1`: two.rank is 1" in lines
     assert "- **failed** `one.rank == 1`: one.rank is 2; not 1" in lines
 
 
 def check(over, subject, status="passed", reason="", **figures):
-    protocol = subject.rpartition("-")[2] if over == "cases" else ""
-    return {
-        "check": "some_check",
-        "over": over,
-        "subject": subject,
-        "on": "",
-        "known": "",
-        "protocol": protocol,
-        "status": status,
-        "reason": reason,
-        "figures": figures,
-    }
+    return check_result("some_check", over, subject, status, reason, **figures)
 
 
 def test_checks_add_their_sections():
     checks = [check("methods", "one"), check("cases", "a-x-up", "failed", "why")]
     found = document(result("a-x-up", one=0.25, two=0.5), checks=checks)
-    assert [entry["method"] for entry in found["method_verdicts"]] == ["one"]
-    assert [entry["protocol"] for entry in found["judges"]] == ["up"]
-    text = markdown.render(found | {"gates": [{"rule": "r", "passed": True, "lines": []}]})
+    assert [entry.method for entry in found.method_verdicts] == ["one"]
+    assert [entry.protocol for entry in found.protocol_verdicts] == ["up"]
+    text = markdown.render(
+        replace(found, gates=[GateResult("r", passed=True, error=False, lines=())])
+    )
     assert headings(text) == [
         "# attrcheck report",
         "## Leaderboard",
         "## Gates",
-        "## Which judge to trust",
-        "## Methods on trial",
+        "## Which protocol to trust",
+        "## Methods and their checks",
         "## Cases",
         "## Protocols",
         "## Failed checks, those of methods aside",
@@ -175,7 +161,9 @@ def test_no_reason_breaks_a_table_or_a_list(reason):
     checks = [check("methods", "one", "failed", reason), check("cases", "a-x-up", "failed", reason)]
     cases = [result("a-x-up", one=0.25, broken=None), result("b-x-up", one=0.25, broken=None)]
     found = document(*cases, checks=checks)
-    found["cases"][0]["scores"]["broken"]["reason"] = reason
+    first = found.cases[0]
+    scores = first.scores | {"broken": replace(first.scores["broken"], reason=reason)}
+    found = replace(found, cases=[replace(first, scores=scores), *found.cases[1:]])
     lines = markdown.render(found).splitlines()
     [row] = [line for line in lines if line.startswith("| some_check")]
     assert row.replace(r"\|", "").count("|") == 6
@@ -194,19 +182,10 @@ def test_the_run_is_described(two):
 
 
 def test_a_report_can_be_rendered_from_its_json(two):
-    assert markdown.render(json.loads(json.dumps(two))) == markdown.render(two)
+    assert markdown.render(loads(Document, dumps(two))) == markdown.render(two)
 
 
 def test_a_run_in_which_nothing_arrived_can_be_rendered():
-    settings = {
-        "profile": "-",
-        "images": None,
-        "seed": 0,
-        "methods": [],
-        "of_cases": 0,
-        "of_methods": 0,
-        "partial": False,
-    }
-    text = markdown.render(build([], [], settings, ["a-x-up"], {}))
+    text = markdown.render(build([], [], settings(), ["a-x-up"], RUN))
     assert "INCOMPLETE" in text
     assert "no leaderboard: no method has a score" in text

@@ -1,58 +1,62 @@
 import copy
+from dataclasses import replace
 
 import pytest
 
+from attrcheck.consistency import Concordance
 from attrcheck.report import terminal
+from attrcheck.report.types import (
+    BoardEntry,
+    CaseEntry,
+    Counts,
+    ProtocolTrust,
+    ScoreEntry,
+    Tally,
+)
+from tests.report.samples import RUN, empty, settings
 
 
 def entry(rank, method, **changes):
-    plain = {
-        "method": method,
-        "meta_rank": 1.234,
-        "low": -0.5,
-        "high": 2.25,
-        "rank": rank,
-        "mean_rank": 1.5,
-        "wins": 0.666,
-        "beats_random": {"cases": 2, "of": 3},
-    }
-    return plain | changes
+    plain = BoardEntry(
+        method=method,
+        meta_rank=1.234,
+        low=-0.5,
+        high=2.25,
+        rank=rank,
+        mean_rank=1.5,
+        wins=0.666,
+        beats_random=Counts(2, of=3),
+    )
+    return replace(plain, **changes)
 
 
 def score(status="ok", reason=""):
     value = 0.5 if status == "ok" else None
-    return {"status": status, "reason": reason, "score": value, "rank": value and 1.0}
+    return ScoreEntry(status, reason, value, rank=value and 1.0)
+
+
+def case(name="a-x-up", images=128, **scores):
+    dataset, model, protocol = name.split("-")
+    return CaseEntry(name, dataset, model, protocol, True, images, 1.0, {}, {}, scores)
 
 
 @pytest.fixture
 def document():
     """A complete run of two methods in one case."""
-    return {
-        "settings": {
-            "profile": "default",
-            "images": 128,
-            "seed": 3,
-            "methods": ["saliency", "random"],
-            "of_methods": 2,
-            "of_cases": 1,
-            "partial": False,
-        },
-        "missing": [],
-        "cases": [
-            {"id": "a-x-up", "images": 128, "scores": {"saliency": score(), "random": score()}}
-        ],
-        "leaderboard": [
+    poor = {"meta_rank": -1.234, "low": None, "high": None, "wins": None}
+    return empty(
+        settings=settings(["saliency", "random"], images=128, seed=3, of_methods=2, of_cases=1),
+        cases=[case(saliency=score(), random=score())],
+        leaderboard=[
             entry(1, "saliency"),
-            entry(2, "random", meta_rank=-1.234, low=None, high=None, wins=None)
-            | {"beats_random": {"cases": 0, "of": 0}},
+            entry(2, "random", **poor, beats_random=Counts(0, of=0)),
         ],
-        "leaderboard_problem": "",
-        "run": {"seconds_per_image": {"saliency": 0.01234, "random": None}},
-        "consistency": {
-            "concordance": {"w": None, "cases": 1, "methods": 2, "of": 2, "problem": "one case"}
-        },
-        "judges": [],
-    }
+        run=replace(RUN, seconds_per_image={"saliency": 0.01234, "random": None}),
+    )
+
+
+def partial(document, **changes):
+    return replace(document, settings=replace(document.settings, partial=True, **changes))
 
 
 def squeezed(line):
@@ -60,7 +64,7 @@ def squeezed(line):
 
 
 def test_the_board_shows_every_figure(document):
-    head, _, first, second = map(squeezed, terminal.board(document, "simple").splitlines())
+    head, _, first, second = map(squeezed, terminal.board(document).splitlines())
     assert head == "rank method Meta-Rank 95% interval mean rank wins > random s/image"
     assert first == "1 saliency +1.23 [-0.50, +2.25] 1.5 67% 2/3 0.0123"
     assert second == "2 random -1.23 - 1.5 - - -"
@@ -69,61 +73,57 @@ def test_the_board_shows_every_figure(document):
 @pytest.mark.parametrize("length", [1, 10, 20, 40])
 def test_the_board_is_at_most_100_columns_wide(document, length):
     name = ("a" + "bcdefghij" * 9)[:length]
-    document["leaderboard"][0] = entry(1, name, low=-10.25, high=-9.75, meta_rank=-10.0)
-    document["run"]["seconds_per_image"][name] = 12.3456
-    board = terminal.board(document, "simple")
+    document.leaderboard[0] = entry(1, name, low=-10.25, high=-9.75, meta_rank=-10.0)
+    document.run.seconds_per_image[name] = 12.3456
+    board = terminal.board(document)
     assert max(map(len, board.splitlines())) <= 100
     assert name[:10] in board
 
 
 def test_costly_protocols_may_take_fewer_images(document):
-    document["cases"].append({"id": "a-x-slow", "images": 25, "scores": {}})
-    assert "25 to 128 images a case" in terminal.remarks(document)[0]
+    document.cases.append(case("a-x-slow", images=25))
+    assert "25 to 128 images per case" in terminal.remarks(document)[0]
 
 
 def test_a_complete_run_has_one_remark(document):
     assert terminal.remarks(document) == [
-        "1 cases x 2 methods, profile default, 128 images a case, seed 3"
+        "1 cases x 2 methods, profile default, 128 images per case, seed 3"
     ]
 
 
 def test_a_partial_run_says_so_and_names_its_methods(document):
-    document["settings"] |= {"partial": True, "of_cases": 24, "of_methods": 15}
-    [_, remark] = terminal.remarks(document)
+    [_, remark] = terminal.remarks(partial(document, of_cases=24, of_methods=15))
     assert remark.startswith("PARTIAL: 1 of 24 cases, 2 of 15 methods")
     assert "saliency, random" in remark
 
 
 def test_another_selection_of_the_same_size_says_so(document):
-    document["settings"] |= {"partial": True, "of_cases": 1, "of_methods": 2}
-    [_, remark] = terminal.remarks(document)
+    [_, remark] = terminal.remarks(partial(document, of_cases=1, of_methods=2))
     assert remark.startswith("PARTIAL: other cases or methods than those of the profile default")
 
 
 def test_an_incomplete_run_says_so_and_names_what_is_missing(document):
-    document["missing"] = [f"a-x-p{number}" for number in range(9)]
+    document.missing.extend(f"a-x-p{number}" for number in range(9))
     [_, remark] = terminal.remarks(document)
     assert remark.startswith("INCOMPLETE: no result from 9 item(s): a-x-p0, a-x-p1")
     assert remark.endswith("a-x-p7, ...")
 
 
 def test_remarks_stand_above_the_board(document):
-    document["missing"] = ["a-x-down"]
-    document["settings"]["partial"] = True
-    text = terminal.render(document)
+    text = terminal.render(partial(replace(document, missing=["a-x-down"])))
     assert text.index("INCOMPLETE") < text.index("PARTIAL") < text.index("Meta-Rank")
 
 
 def test_without_a_board_the_reason_is_given(document):
-    document["leaderboard"] = []
-    assert terminal.board(document, "simple") == "no leaderboard: no method has a score"
-    document["leaderboard_problem"] = "one | two never met"
-    assert terminal.board(document, "simple") == "no leaderboard: one | two never met"
+    document = replace(document, leaderboard=[])
+    assert terminal.board(document) == "no leaderboard: no method has a score"
+    document = replace(document, leaderboard_problem="one | two never met")
+    assert terminal.board(document) == "no leaderboard: one | two never met"
     assert "one | two never met" in terminal.render(document)
 
 
 def test_methods_without_a_score_stand_below_with_the_reason(document):
-    scores = document["cases"][0]["scores"]
+    scores = document.cases[0].scores
     scores["saliency"] = score("error", "raised ValueError for image '7'")
     scores["random"] = score("not_applicable", "needs attention")
     assert terminal.footer(document) == [
@@ -134,14 +134,14 @@ def test_methods_without_a_score_stand_below_with_the_reason(document):
 
 
 def test_a_reason_of_many_lines_stays_on_one(document):
-    document["cases"][0]["scores"]["saliency"] = score("error", "first\nsecond\n\nthird")
+    document.cases[0].scores["saliency"] = score("error", "first\nsecond\n\nthird")
     assert len(terminal.footer(document)) == len("\n".join(terminal.footer(document)).splitlines())
 
 
 @pytest.mark.parametrize(("count", "shown"), [(20, 20), (21, 21), (50, 21)])
 def test_a_long_tail_is_cut(document, count, shown):
     scores = {f"m{number}": score("undefined", "none") for number in range(count)}
-    document["cases"][0]["scores"] = scores
+    document = replace(document, cases=[case(**scores)])
     lines = terminal.footer(document)
     assert len(lines) == shown
     if count > 20:
@@ -150,19 +150,21 @@ def test_a_long_tail_is_cut(document, count, shown):
 
 def test_agreement_and_trust_take_a_line_each(document):
     before = terminal.render(document).splitlines()
-    facts = {"w": 0.61, "cases": 216, "methods": 20, "of": 27, "problem": ""}
-    document["consistency"]["concordance"] = facts
-    tally = {"figure": 0.04, "passed": 3, "judged": 3, "known_failures": 0}
+    facts = Concordance(w=0.61, cases=216, methods=20, of=27, problem="")
+    tally = Tally(figure=0.04, passed=3, decided=3, known_failures=0)
     name = "a" * 40
-    document["judges"] = [
-        {"protocol": name, "cases": 9, "trust": trust, "checks": {"dummy_floor": tally}}
-        for trust in (1.0, 0.5, 0.25)
-    ]
+    document = replace(
+        document,
+        consistency=replace(document.consistency, concordance=facts),
+        protocol_verdicts=[
+            ProtocolTrust(name, 9, trust, {"dummy_floor": tally}) for trust in (1.0, 0.5, 0.25)
+        ],
+    )
     after = terminal.render(document).splitlines()
     new = [line for line in after if line not in before]
     assert len(new) == 2
     assert new[0].startswith("Kendall's W is 0.61")
-    assert new[1].startswith("judge to trust: aaa")
+    assert new[1].startswith("protocol to trust: aaa")
     assert "(100% of checks, floor 0.04); least: aaa" in new[1]
     assert max(map(len, new)) <= 100
 

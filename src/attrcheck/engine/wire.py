@@ -22,7 +22,7 @@ def dumps(value: Any, **settings: Any) -> str:
 
 def loads(kind: type[T], text: str) -> T:
     """The inverse of `dumps`."""
-    return revive(kind, json.loads(text))
+    return cast(T, revive(kind, json.loads(text)))
 
 
 def plain(value: Any) -> Any:

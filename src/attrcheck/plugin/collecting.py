@@ -107,8 +107,8 @@ def tell(items: Iterable[pytest.Item], folder: str, worker: str) -> None:
         _path(folder, worker).write_text(json.dumps(collected), encoding="utf-8")
 
 
-def told(folder: str, worker: str) -> dict[str, str]:
-    """What a worker wrote down."""
+def collected_by(folder: str, worker: str) -> dict[str, str]:
+    """What a worker wrote down: its items that are attrcheck's."""
     path = _path(folder, worker)
     collected: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     return collected

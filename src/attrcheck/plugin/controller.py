@@ -26,7 +26,7 @@ VERDICT = "attrcheck::"
 class Controller:
     """The hooks of the process that gathers; on xdist workers there is none.
 
-    problem: what makes the selection useless, found while items were generated.
+    problem: what makes the selection useless, noticed while items were generated.
     lines: of the report, for the terminal.
     """
 
@@ -75,7 +75,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
         """Note what a worker will run."""
-        self._expect(collecting.told(self.folder, node.gateway.id))
+        self._expect(collecting.collected_by(self.folder, node.gateway.id))
 
     def _expect(self, items: Mapping[str, str]) -> None:
         self.session.expect(items)

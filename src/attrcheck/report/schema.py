@@ -56,7 +56,7 @@ def _of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 def _of_dataclass(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     properties = {key(name): _of(type_, definitions) for name, type_ in hints(kind).items()}
     return {
-        "description": (inspect.getdoc(kind) or "").replace("\n", " ").strip(),
+        "description": " ".join((inspect.getdoc(kind) or "").split()),
         "type": "object",
         "properties": properties,
         "required": sorted(properties),

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from tabulate import tabulate
 
 Align: TypeAlias = Literal["left", "right"]
-Rows: TypeAlias = Sequence[Sequence[str | int]]
+Rows: TypeAlias = Sequence[Sequence[object]]
 
 
 def table(rows: Rows, headers: Sequence[str], align: Sequence[Align] | None = None) -> str:

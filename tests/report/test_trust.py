@@ -1,29 +1,16 @@
 import pytest
 
-from attrcheck.report import judges, verdicts
-
-
-def result(check, over="cases", subject="a-x-up", status="passed", reason="", **figures):
-    protocol = {"cases": subject.split("-")[-1], "protocols": subject}.get(over, "")
-    return {
-        "check": check,
-        "over": over,
-        "subject": subject,
-        "on": "",
-        "known": "",
-        "protocol": protocol,
-        "status": status,
-        "reason": reason,
-        "figures": figures,
-    }
+from attrcheck.report import trust, verdicts
+from tests.report.samples import check as result
+from tests.report.samples import empty
 
 
 def document(*checks, protocols=("up", "down"), methods=()):
-    return {
-        "judges": verdicts.judges(protocols, checks),
-        "method_verdicts": verdicts.methods(methods, checks),
-        "checks": list(checks),
-    }
+    return empty(
+        protocol_verdicts=verdicts.of_protocols(protocols, checks),
+        method_verdicts=verdicts.of_methods(methods, checks),
+        checks=list(checks),
+    )
 
 
 def rows(text):
@@ -34,11 +21,11 @@ def rows(text):
 
 def test_without_checks_there_is_nothing_to_say():
     empty = document()
-    assert judges.sections(empty) == judges.failures(empty) == judges.summary(empty) == []
+    assert trust.sections(empty) == trust.failures(empty) == trust.summary(empty) == []
 
 
-def test_the_table_of_judges_has_a_row_a_judge_and_a_dash_for_what_was_not_run():
-    title, table, legend = judges.sections(
+def test_the_table_has_a_row_for_each_protocol_and_a_dash_for_what_was_not_run():
+    title, table, legend = trust.sections(
         document(
             result("dummy_floor", unreliability=0.25),
             result("dummy_floor", subject="a-x-down", status="failed", unreliability=0.75),
@@ -50,10 +37,10 @@ def test_the_table_of_judges_has_a_row_a_judge_and_a_dash_for_what_was_not_run()
             result("my_own", status="failed"),
         )
     )
-    assert title == "## Which judge to trust"
+    assert title == "## Which protocol to trust"
     header, up, down = rows(table)
     assert dict(zip(header, up, strict=True)) == {
-        "judge": "up",
+        "protocol": "up",
         "trust": "75% of 6",
         "cases": "1",
         "dummy floor": "0.25 (1/1)",
@@ -69,12 +56,12 @@ def test_the_table_of_judges_has_a_row_a_judge_and_a_dash_for_what_was_not_run()
     }
     assert down[:4] == ["down", "0% of 1", "1", "0.75 (0/1)"]
     assert set(down[4:]) == {"-"}
-    assert "no pass" in legend
+    assert "not a pass" in legend
 
 
-def test_methods_on_trial_stand_with_their_reasons():
+def test_methods_that_failed_are_shown_with_their_reasons():
     long = "one reason | that " + "goes on " * 30
-    title, table = judges.sections(
+    title, table = trust.sections(
         document(
             result("contract", "methods", "good"),
             result("contract", "methods", "bad", "failed", "two calls\ndiffer"),
@@ -84,7 +71,7 @@ def test_methods_on_trial_stand_with_their_reasons():
             methods=["good", "bad", "away"],
         )
     )
-    assert title == "## Methods on trial"
+    assert title == "## Methods and their checks"
     header, good, bad, away = rows(table.replace(r"\|", "/"))
     assert header == ["method", "checks passed", "failed", "known to fail"]
     assert good == ["good", "1/1", "", ""]
@@ -95,8 +82,8 @@ def test_methods_on_trial_stand_with_their_reasons():
     assert away == ["away", "-", "", ""]
 
 
-def test_failures_of_one_check_and_judge_share_a_row():
-    title, table = judges.failures(
+def test_failures_of_one_check_and_protocol_share_a_row():
+    title, table = trust.failures(
         document(
             result("seed", subject="b-x-up", status="known_failure", reason="as published"),
             result("seed", subject="a-x-up", status="failed", reason="0.3 | below"),
@@ -122,13 +109,13 @@ def test_failures_of_one_check_and_judge_share_a_row():
 def test_what_is_said_to_fail_and_passes_in_every_case_is_told():
     known = {"known": "too few images"}
     found = document(
-        result("seed", subject="a-x-up") | known,
-        result("seed", subject="b-x-up") | known,
-        result("seed", subject="a-x-down") | known,
-        result("seed", subject="b-x-down", status="known_failure", reason="0.2") | known,
-        result("seed", subject="c-x-up", status="not_applicable", reason="too few") | known,
+        result("seed", subject="a-x-up", **known),
+        result("seed", subject="b-x-up", **known),
+        result("seed", subject="a-x-down", **known),
+        result("seed", subject="b-x-down", status="known_failure", reason="0.2", **known),
+        result("seed", subject="c-x-up", status="not_applicable", reason="too few", **known),
     )
-    _, table = judges.failures(found)
+    _, table = trust.failures(found)
     assert rows(table)[1:] == [
         ["seed", "down", "known failure", "1", "b-x-down: 0.2"],
         ["seed", "up", "said to fail, but passed", "2", "a-x-up: too few images"],
@@ -138,7 +125,7 @@ def test_what_is_said_to_fail_and_passes_in_every_case_is_told():
 @pytest.mark.parametrize(("count", "shown"), [(40, 40), (41, 40), (100, 40)])
 def test_many_failures_are_cut_those_that_are_known_first(count, shown):
     known = [result(f"k{at}", status="known_failure", reason="known") for at in range(count - 1)]
-    found = judges.failures(document(*known, result("z", status="failed", reason="unknown")))
+    found = trust.failures(document(*known, result("z", status="failed", reason="unknown")))
     assert len(rows(found[1])) == shown + 1
     assert rows(found[1])[1][0] == "z"
     assert (
@@ -146,21 +133,23 @@ def test_many_failures_are_cut_those_that_are_known_first(count, shown):
     )
 
 
-def test_one_line_says_whom_to_trust():
+def test_one_line_says_which_protocol_to_trust():
     checks = [
         result("dummy_floor", unreliability=0.25),
         result("dummy_floor", subject="a-x-down", status="failed", unreliability=0.75),
         result("seed", subject="a-x-middle"),
     ]
-    [line] = judges.summary(document(*checks))
-    assert line == "judge to trust: up (100% of checks, floor 0.25); least: down (0%, floor 0.75)"
-    assert judges.summary(document(checks[0], protocols=["up", "unjudged"])) == [
-        "judge to trust: up (100% of checks, floor 0.25)"
+    [line] = trust.summary(document(*checks))
+    assert (
+        line == "protocol to trust: up (100% of checks, floor 0.25); least: down (0%, floor 0.75)"
+    )
+    assert trust.summary(document(checks[0], protocols=["up", "unchecked"])) == [
+        "protocol to trust: up (100% of checks, floor 0.25)"
     ]
 
 
-def test_judges_that_nothing_tells_apart_are_not_ranked_by_the_alphabet():
+def test_protocols_that_nothing_tells_apart_are_not_ranked_by_the_alphabet():
     checks = [result("dummy_floor", subject=f"a-x-{name}", unreliability=0.5) for name in "abc"]
-    assert judges.summary(document(*checks, protocols=())) == [
-        "judges to trust: all 3 alike (100% of checks, floor 0.50)"
+    assert trust.summary(document(*checks, protocols=())) == [
+        "protocols to trust: all 3 alike (100% of checks, floor 0.50)"
     ]

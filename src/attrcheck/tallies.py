@@ -15,6 +15,8 @@ Counts: TypeAlias = NDArray[np.int32]
 Standings: TypeAlias = NDArray[Any]
 """Integers, 0 the absent, or floats, NaN the absent: of either the higher is the better."""
 
+TOLERANCE = 1e-9
+"""Scores of a case that are this close are ties."""
 # Comparisons made at once: their bytes fit the cache.
 BLOCK = 2**19
 # Cases that a byte can count.

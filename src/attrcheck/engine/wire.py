@@ -5,14 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import types
+import zlib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T")
+
+PLAIN = (str, int, float, list, dict, type(None))
+LOCAL: Mapping[str, Any] = {"local": True}
+"""Metadata of a field that does not cross."""
 
 
 def dumps(value: Any, **settings: Any) -> str:
@@ -26,16 +32,34 @@ def loads(kind: type[T], text: str) -> T:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: dataclasses as objects, arrays as base64 of their bytes."""
+    """A value as JSON can hold it: dataclasses as objects, without what is at its default."""
     if is_dataclass(value):
-        return {key(field.name): plain(getattr(value, field.name)) for field in fields(value)}
+        parts = ((name, getattr(value, name), default) for name, default in sent(type(value)))
+        return {
+            key(name): plain(part)
+            for name, part, default in parts
+            if type(part) is not type(default) or part != default
+        }
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
-        return base64.b64encode(value.astype("<f8").tobytes()).decode()
+        return packed(value)
     return value
+
+
+def packed(array: NDArray[Any]) -> dict[str, Any]:
+    """An array, exact to the bit: its type, its shape and its bytes, compressed."""
+    ordered = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    content = base64.b64encode(zlib.compress(ordered.tobytes(), level=1)).decode()
+    return {"dtype": ordered.dtype.str, "shape": list(array.shape), "content": content}
+
+
+def unpacked(data: Mapping[str, Any]) -> NDArray[Any]:
+    """The inverse of `packed`."""
+    content = zlib.decompress(base64.b64decode(data["content"]))
+    return np.frombuffer(content, data["dtype"]).reshape(data["shape"])
 
 
 def revive(kind: Any, data: Any) -> Any:
@@ -59,13 +83,29 @@ def revive(kind: Any, data: Any) -> Any:
     if origin is dict:
         return {name: revive(arguments[1], item) for name, item in data.items()}
     if origin is np.ndarray:
-        return np.frombuffer(base64.b64decode(data), "<f8")
+        return unpacked(data)
     return data
 
 
 def key(field: str) -> str:
     """The name of a field in JSON: an underscore behind it only avoids a word of Python."""
     return field.rstrip("_")
+
+
+@cache
+def sent(kind: type) -> list[tuple[str, Any]]:
+    """The fields of a dataclass that cross, each with the plain default at which it need not."""
+    return [(part.name, _default(part)) for part in fields(kind) if not part.metadata.get("local")]
+
+
+def optional(kind: type) -> set[str]:
+    """The fields that are left out at times."""
+    return {name for name, default in sent(kind) if default is not MISSING}
+
+
+def _default(part: Field[Any]) -> Any:
+    default = part.default_factory() if part.default_factory in (dict, list) else part.default
+    return default if isinstance(default, PLAIN) else MISSING
 
 
 @cache

@@ -81,7 +81,7 @@ def maker(kind: Any) -> Maker | None:
     if origin is tuple:
         return lambda data: tuple(revive(arguments[0], item) for item in data)
     if origin in (Union, types.UnionType):
-        [arguments] = [[option] for option in arguments if option is not type(None)]
+        arguments = tuple(option for option in arguments if option is not type(None))
     if origin not in WRAPS or (make := maker(arguments[-1])) is None:
         return None
     return partial(WRAPS[origin], make)

@@ -10,7 +10,7 @@ from attrcheck.metarank import fuse
 
 
 def best_of(repeats: int, cases: int, methods: int, tolerance: float = 0.0) -> float:
-    """Seconds that the fastest of some fusions of random scores took."""
+    """Seconds of the fastest of several fusions of random scores."""
     scores = np.random.default_rng(0).normal(size=(cases, methods))
     seconds = []
     for _ in range(repeats):

@@ -3,13 +3,13 @@
     python benchmarks/imputation.py       # one thread, in CPU seconds
     python benchmarks/imputation.py 2     # two threads, by the clock
 
-The direct way is that of the published imputation, in own code: assemble the sparse matrix of each
-image in Python, and call `spsolve` with a right side for each channel. Both sides run in one
-process, in turns, on the same images and masks; a ratio is that of the fastest turns. The error is
-the largest difference between the two, in standard deviations of the image's channel.
+The direct way is that of the published imputation, written anew: assemble the sparse matrix of each
+image in Python, and call `spsolve` with one right side per channel. Both run in one process, in
+turns, on the same images and masks; the ratio is that of their fastest turns. The error is the
+largest difference between the two, in standard deviations of the image's channel.
 
 The goal at 224 pixels is a tenth of the direct time at 90% missing and a fifth at 50%, and at most
-20 ms an image, about a ResNet-18 forward pass.
+20 ms per image, about as long as a forward pass of ResNet-18.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from attrcheck.removal import noisy_linear
 
 MISSING = (0.1, 0.5, 0.9)
 SIZES = ((16, 3, 224), (64, 3, 32), (64, 1, 32))
-"""Images a call, channels and side."""
+"""Images per call, channels and side."""
 TURNS = 7
 DIRECT = 2
 """Images that the direct solver is given: it takes each by itself."""
@@ -91,7 +91,7 @@ def seconds(run: Callable[[], object], clock: Callable[[], float], turns: int) -
 
 
 def compare(images: Tensor, keep: Tensor, clock: Callable[[], float]) -> tuple[float, float, float]:
-    """Seconds an image of ours and of the direct solver, and our largest error."""
+    """Seconds per image of ours and of the direct solver, and our largest error."""
     ours = theirs = float("inf")
     pairs = list(zip(images[:DIRECT].numpy(), keep[:DIRECT].numpy(), strict=True))
     seeds = range(len(images))

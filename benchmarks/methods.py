@@ -3,16 +3,16 @@
     python benchmarks/methods.py                     # all methods
     python benchmarks/methods.py "smoothgrad*,lrp"   # some
 
-The bare side runs the same prepared model on the same images: a forward pass under
-`inference_mode`, a backward pass as the gradient of the target logits, as often as the method
-states. Both sides run in turns in one process on one thread and are taken in CPU seconds, the bare
-passes for about as long as the method, so that the load of the machine falls on both; the ratio is
-that of the fastest turns. A ratio below one comes of larger inner batches, of passes that
-a batch shares, or of a bound that a network does not need (LRP between ReLUs).
+Bare passes use the same prepared model and the same images: forward passes under `inference_mode`,
+backward passes as the gradient of the target logits, as many as the method declares. Method and
+bare passes take turns in one process on one thread, for about the same time, so that the load of
+the machine affects both. Both are measured in CPU seconds; the ratio is that of their fastest
+turns. A ratio below one comes from larger inner batches, from passes that a batch shares, or from a
+bound that a network does not need (LRP between ReLUs).
 
-The goal is at most 1.25. Exempt are dummies, which need no pass. Methods with a rule in place of
-each layer (DeepLIFT, LRP) do arithmetic of the size of every activation beside the passes, and
-some Python for every layer, which networks as thin as these do not hide.
+The goal is at most 1.25. Dummies are exempt: they need no pass. Methods with a rule in place of
+each layer (DeepLIFT, LRP) also do arithmetic of the size of every activation, and some Python for
+every layer, which shows in networks as thin as these.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ OTHERS = (("shapes", "vit"), ("shapes", "bcos"), ("shapes", "bagnet"))
 IMAGES = 16
 GOAL = 1.25
 MOST_PASSES = 3200
-"""In one turn: what needs more of them for so many images gets fewer."""
+"""In one turn: a method that needs more passes gets fewer images."""
 FEWEST, TURNS, SECONDS = 5, 15, 5.0
-"""Of a method: turns at least and at most, and none beyond the fewest after so many seconds."""
+"""Turns of a method, at least and at most; after these seconds no more than the fewest."""
 BLOCK = 0.5
 """Seconds of bare passes in one turn, at most."""
 
@@ -51,7 +51,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def seconds_each(run: Callable[[], object], block: float) -> float:
-    """Of one run, when run for so many seconds."""
+    """Seconds of one run, the mean over runs that fill a block of seconds."""
     taken = [seconds(run)]
     while sum(taken) < block:
         taken.append(seconds(run))
@@ -64,7 +64,7 @@ def forward(pair: Pair) -> None:
 
 
 def backward(pair: Pair) -> Tensor:
-    """The gradient; its forward pass included."""
+    """The gradient, with its forward pass."""
     inputs = pair.images.clone().requires_grad_()
     logits = pair.network(inputs).gather(1, pair.labels[:, None])
     gradient: Tensor = torch.autograd.grad(logits.sum(), inputs)[0]

@@ -2,7 +2,7 @@
 
     python benchmarks/peers.py
 
-Both sides are seconds over the seconds of as many bare forward passes as they make, counted.
+Figures are seconds divided by the seconds of as many bare forward passes as were counted.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
     python benchmarks/protocols.py                   # embedded models at 32 px, resnet18 at 224 px
     python benchmarks/protocols.py "resnet*"         # some
 
-Evaluation is what the engine does for one batch and one method, down to the score: what methods
-share is included, attribution is not. The floor is as many forward passes of the model as it took,
-eager, in inference mode, on batches of the same size. Both run in turns in one process, so that the
-load of the machine falls on both, and the ratio is the median over the turns. Maps are noise.
+Evaluation is what the engine does for one batch and one method, from the maps to the score. It
+includes what methods share, and leaves out attribution. It is compared with as many bare forward
+passes of the model: eager, in inference mode, on batches of the same size. Both take turns in one
+process, so that the load of the machine affects both. The ratio is the median over the turns. Maps
+are noise.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """Options of glibc's mallopt."""
 SECONDS = 3.0
-"""Per cell of the table: no new turn starts after them, but there are at least five turns."""
+"""Per cell of the table: no turn starts later than this, but there are at least five."""
 
 
 def keep_memory() -> None:
     """Let glibc keep what is freed, as it ends up doing in a long run.
 
-    Otherwise a process may have to give large tensors back and fault them in again, depending on
-    the luck of its heap, and is slower by a third.
+    Otherwise a process may give large tensors back to the system and fault them in again, depending
+    on the state of its heap, which can cost a third of its speed.
     """
     with contextlib.suppress(AttributeError, OSError):
         for option in (TRIM_THRESHOLD, MMAP_THRESHOLD):

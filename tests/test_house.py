@@ -236,9 +236,9 @@ def worded(root: Path, word: str) -> list[str]:
     """Where a word stands that the house does not use."""
     texts = [
         path
-        for folder in ("src/attrcheck", "suites", "docs")  # README.md: once it is rewritten
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in {".py", ".md", ".toml", ".json", ".html", ".css"}
+        for start in ("README.md", "src/attrcheck", "suites", "docs")
+        for path in sorted([root / start, *(root / start).rglob("*")])
+        if path.suffix in {".py", ".md", ".toml", ".json", ".html", ".css"} and path.is_file()
     ]
     return [
         f"{path.relative_to(root)}:{number}: {line.strip()!r}: a protocol scores, a check passes "

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tuner = commands.add_parser("finetune", help="make the embedded models used to deleted cells")
     tuner.add_argument("--datasets", default="", metavar="GLOBS", help="default: all")
     tuner.add_argument("--models", default="", metavar="GLOBS", help="default: all embedded")
-    tuner.add_argument("--grid", type=int, default=4, help="cells a side; default: 4")
+    tuner.add_argument("--grid", type=int, default=4, help="cells per side; default: 4")
     tuner.add_argument("--removal", default="mean", help="what replaces a cell; default: mean")
     tuner.add_argument("--seed", type=int, default=0)
     tuner.add_argument("--folder", type=Path, help="to write to; default: that of the package")

@@ -17,7 +17,7 @@ from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.registry import RegistryError
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.entries import Entry, Store, fingerprint
 from attrcheck.store.fingerprints import of_code
 from tests import worlds
 from tests.worlds import ITEMS, TINY, smooth_images
@@ -219,11 +219,12 @@ def test_what_captum_cannot_do_is_the_methods_error(network_of):
 
 def test_file_names_have_no_colon(tmp_path):
     store = Store(tmp_path)
-    entry = store.obtain("maps/a-b/captum:Lime", "0", lambda: Entry({}, {"seconds": 1}))
+    key = {"seed": "0"}
+    entry = store.obtain("maps/a-b/captum:Lime", key, lambda: Entry({}, {"seconds": 1}))
     assert entry.info == {"seconds": 1}
-    assert store.obtain("maps/a-b/captum:Lime", "0", lambda: 1 / 0).info == {"seconds": 1}
+    assert store.obtain("maps/a-b/captum:Lime", key, lambda: 1 / 0).info == {"seconds": 1}
     names = [path.name for path in tmp_path.rglob("*")]
-    assert "captum+Lime-0.safetensors" in names
+    assert f"captum+Lime-{fingerprint(key)}.safetensors" in names
     assert not any(":" in name for name in names)
 
 

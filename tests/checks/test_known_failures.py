@@ -1,5 +1,7 @@
 """The file of known failures: what it says exists, and a report that says otherwise is noticed."""
 
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -67,6 +69,12 @@ def test_there_are_no_duplicates():
     count = Counter((failure.check, failure.subject) for failure in known_failures())
     assert set(count.values()) == {1}
     assert list(count) == sorted(count)
+
+
+def test_reading_the_file_needs_no_torch():
+    code = "import sys; from attrcheck.checks import known; known.reason('seed', 'morf'); "
+    code += "assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_what_is_not_on_file_is_not_known():

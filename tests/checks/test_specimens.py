@@ -148,7 +148,7 @@ def test_a_protocol_that_rewards_edges_is_caught_by_the_dummy_floor(registries, 
 @pytest.mark.parametrize(
     ("specimen", "law", "reason"),
     [
-        (DependsOnOrder(), "rows_depend_on_no_other_image", "in other company"),
+        (DependsOnOrder(), "rows_depend_on_no_other_image", "in another batch"),
         (UsesTheScale(), "only_the_order_of_a_map_counts", "after a transform"),
     ],
 )

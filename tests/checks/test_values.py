@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 import torch
-from attrcheck.protocols._order import ranks_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from attrcheck.checks.values import (
 )
 from attrcheck.contracts import Protocol, Reduction, Verdict
 from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols.order import ranks_of
 
 FLAT = ([0.0, 1.0], [0.0, 0.0])
 

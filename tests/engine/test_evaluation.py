@@ -8,6 +8,7 @@ import torch
 
 import attrcheck
 from attrcheck.contracts import Case, Protocol, Reduction
+from attrcheck.engine import wire
 from attrcheck.engine.evaluation import Evaluation, run_case
 from attrcheck.engine.resampling import RESAMPLES
 from attrcheck.protocols.ablation import Ablation
@@ -26,7 +27,7 @@ def same(one, other):
     """Whether two results are the same, the time they took aside."""
 
     def plain(result):
-        found = result.plain()
+        found = wire.plain(result)
         for outcome in found["outcomes"].values():
             outcome.pop("seconds")
         return found
@@ -97,14 +98,14 @@ def test_a_second_run_makes_no_pass_of_the_model(tiny, passes):
     passes.clear()
     second = tiny.run()
     assert passes == []
-    assert second.plain() == first.plain()
+    assert wire.plain(second) == wire.plain(first)
 
 
 def test_a_second_process_does_not_run_the_model_at_all(tiny, passes):
     first = tiny.run()
     tiny.restart()
     passes.clear()
-    assert tiny.run().plain() == first.plain()
+    assert wire.plain(tiny.run()) == wire.plain(first)
     assert passes == []
 
 
@@ -424,7 +425,7 @@ def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
 
 @pytest.mark.filterwarnings("ignore::attrcheck.engine.evaluation.FewImages")
 def test_the_protocol_is_on_record_as_it_was_when_it_had_seen_all(tiny):
-    settings = tiny.run("tiny-linear-soundness").protocol
+    settings = tiny.run("tiny-linear-soundness").protocol_settings
     assert settings["normalisation"] == "max"
     assert 0 < settings["level"] <= 1
 

@@ -1,3 +1,5 @@
+"""Prepared networks: the same output, in a graph that rules can act on."""
+
 import copy
 
 import pytest

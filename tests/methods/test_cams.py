@@ -1,4 +1,4 @@
-"""CAMs: against the formula cell by cell, against reference maps, and against each other."""
+"""CAMs: against the formula cell by cell, and against each other."""
 
 import contextlib
 import copy

@@ -1,4 +1,4 @@
-"""Relevance of every attention: rule by rule, conserved, and against a slow re-implementation."""
+"""Chefer with LRP: conserved, and against a slow re-implementation."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Dummies: pixel by pixel against their definitions, and against the maps as once published."""
+"""All dummies: what they say of themselves, maps of any size, and blank images."""
 
 import functools
 import math

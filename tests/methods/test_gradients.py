@@ -1,4 +1,4 @@
-"""Gradients and their integrals: reference maps, sums, oracles, and what a map may depend on."""
+"""Gradients: reference maps, oracles, and what a map may depend on."""
 
 import inspect
 from functools import cache

@@ -1,4 +1,4 @@
-"""Noisy linear imputation: published figures, a direct solver, and the laws of a mean of means."""
+"""Noisy linear imputation: published figures, a direct solver, noise and errors."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrcheck.removal import noisy_linear, removal
-from attrcheck.removal._imputation import impute
+from attrcheck.removal.imputing import impute
 from tests import reference, worlds
 
 PUBLISHED = ("rand10", "rand20", "rand30", "rand50", "rand70", "rand80", "rand90", "rand95")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrcheck.removal import noisy_linear
-from attrcheck.removal._imputation import CHUNK
+from attrcheck.removal.imputing import CHUNK
 from tests import worlds
 
 

@@ -19,7 +19,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from attrcheck.store import fingerprints as fingerprint
 from attrcheck.store import sources
-from attrcheck.store.fingerprints import digest, of_code
+from attrcheck.store.digests import digest
+from attrcheck.store.fingerprints import of_code
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.binary(max_size=5),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attrcheck.adapters.libraries import Settings
 from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows
 from attrcheck.errors import AttrcheckError
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 from attrcheck.tensors.draws import seeded
 
 

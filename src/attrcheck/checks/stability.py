@@ -105,7 +105,7 @@ def other_removal(lab: Lab, case: Case) -> Verdict:
 
 @check("other_grid", over="cases", fits=cuts)
 def other_grid(lab: Lab, case: Case) -> Verdict:
-    """Grids of 2, 4 and 8 cells a side rank the methods the same, on a few images."""
+    """Grids of 2, 4 and 8 cells per side rank the methods the same, on a few images."""
     evaluation = lab.evaluation(case)
     protocol, sides = evaluation.protocol, evaluation.pair.images.shape[2:]
     rankings = {}

@@ -175,10 +175,10 @@ def _status(verdict: Verdict, why: str | None, strict: bool) -> tuple[CheckStatu
 def _why(check: Check, subject: Subject) -> str | None:
     """Why a subject that is not a method is known to fail a check; None if it is not."""
     name = subject.protocol or subject.name
-    declared = check.known_failures.get(name)
-    if subject.protocol:
-        declared = declared or protocols.get(subject.protocol).known_failures.get(check.name)
-    return declared or known.reason(check.name, name)
+    why = check.known_failures.get(name)
+    if why is None and subject.protocol:
+        why = protocols.get(subject.protocol).known_failures.get(check.name)
+    return known.reason(check.name, name) if why is None else why
 
 
 def _why_method(check: Check, method: Method) -> str | None:
@@ -186,7 +186,8 @@ def _why_method(check: Check, method: Method) -> str | None:
     if method.dummy:
         expected = check.name in ("randomisation", "target_sensitivity")
         return "a dummy ignores the model" if expected else None
-    return method.known_failures.get(check.name) or known.reason(check.name, method.name)
+    why = method.known_failures.get(check.name)
+    return known.reason(check.name, method.name) if why is None else why
 
 
 def _images(lab: Lab, subject: Subject) -> int:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from attrcheck.contracts import Dataset
 from attrcheck.graph.halves import halves, needs_middle
 from attrcheck.methods import method
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 from attrcheck.tensors.batching import in_batches, in_equal_batches
 from attrcheck.tensors.images import blurred, enlarge, gaussian_weights
 from attrcheck.tensors.memo import PerModel

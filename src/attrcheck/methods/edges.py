@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from scipy import ndimage
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,6 +27,8 @@ WEAK, STRONG = 0.1, 0.2
 """Shares of the image's steepest gradient."""
 NEIGHBOURS = ((0, 1), (1, 1), (1, 0), (1, -1))
 """Steps (dy, dx) along a gradient of 0, 45, 90 and 135 degrees."""
+TOUCHING = np.stack([np.zeros((3, 3)), np.ones((3, 3)), np.zeros((3, 3))])
+"""Which pixels are neighbours: those of one image, corners included."""
 
 
 @method("edge_gradient", family="dummy", passes=(0, 0), dummy=True, default=False, constant=NO_EDGE)
@@ -135,11 +139,8 @@ def _ridges(size: Tensor, gx: Tensor, gy: Tensor) -> Tensor:
 
 def _linked(strong: Tensor, weak: Tensor) -> Tensor:
     """Strong pixels, and weak ones that a chain of weak ones joins to them."""
-    while True:
-        grown = weak & (F.max_pool2d(strong[:, None].float(), 3, 1, 1)[:, 0] > 0)
-        if torch.equal(grown, strong):
-            return strong
-        strong = grown
+    chains, _ = ndimage.label(weak.numpy(), TOUCHING)
+    return torch.from_numpy(np.isin(chains, np.unique(chains[strong.numpy()])))
 
 
 def _crossing(here: Tensor, there: Tensor) -> Tensor:

@@ -61,6 +61,10 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Refuse bad options before any worker is started."""
         options.check_all(self.config)
+        if options.selects(self.config):
+            from attrcheck.plugin.selection import check_names  # it imports every registry
+
+            check_names(self.config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self) -> None:

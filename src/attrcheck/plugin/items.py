@@ -132,6 +132,7 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         device=device(options.value(config, "device"), worker.index),
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
         memory=options.memory(config),
+        verify=options.share(config, "verify"),
         images_given=options.value(config, "images") is not None,
     )
 

@@ -57,6 +57,7 @@ OPTIONS = [
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
+    Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.json and report.md", False, "bool"),
     Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
     Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),
@@ -128,6 +129,27 @@ def images(config: pytest.Config) -> int | None:
     return PROFILES[profile] if given is None else given
 
 
+def selects(config: pytest.Config) -> bool:
+    """Whether the command line asks for anything by name.
+
+    Names in the ini file wait until an attrcheck item is collected: the conftest that registers
+    them may not be part of this run.
+    """
+    return any(config.getoption(f"attr_{kind}") for kind in SELECTIONS)
+
+
+def share(config: pytest.Config, name: str) -> float:
+    """A number from 0 to 1."""
+    text = value(config, name)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise pytest.UsageError(f"--attr-{name} takes a share from 0 to 1, not {text}")
+    return number
+
+
 def gates(config: pytest.Config) -> list[Gate]:
     """The gates of the run."""
     from attrcheck import gate
@@ -139,23 +161,15 @@ def gates(config: pytest.Config) -> list[Gate]:
 
 
 def check_all(config: pytest.Config) -> None:
-    """A usage error for anything wrong on the command line, before any work is done.
-
-    Names in the ini file wait until an attrcheck item is collected: the conftest that registers
-    them may not be part of this run.
-    """
+    """A usage error for any value that is wrong, before any work is done."""
     images(config)
     number(config, "seed", 0)
     number(config, "threads", 1)
     memory(config)
+    share(config, "verify")
     if value(config, "gate"):
         gates(config)
     if not DEVICE.fullmatch(value(config, "device")):
         raise pytest.UsageError(
             f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {value(config, 'device')}"
         )
-    if any(config.getoption(f"attr_{kind}") for kind in SELECTIONS):
-        # Only now: it imports every registry.
-        from attrcheck.plugin import selection
-
-        selection.check_names(config)

@@ -17,7 +17,7 @@ from attrcheck.models import model
 from attrcheck.plugin.options import SELECTIONS, value
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 
 KINDS: dict[str, Registry[Any]] = {
     "datasets": dataset,

@@ -21,7 +21,7 @@ from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols.order import least, most, pixel_counts, ranks_of
 from attrcheck.protocols.responses import responses, stacked
 from attrcheck.removal import removal as removals
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 
 Measure: TypeAlias = Literal["correct", "probability", "logit"]
 

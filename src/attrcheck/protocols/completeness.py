@@ -12,7 +12,7 @@ from attrcheck.protocols import protocol
 from attrcheck.protocols.responses import responses, stacked
 from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 
 IMAGES = {"default": 40}
 """Images per case, by profile; all where none are given."""

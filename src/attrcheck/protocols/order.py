@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 from attrcheck.tensors.draws import shuffles
 
 KEPT_BYTES = 2**28

@@ -19,7 +19,7 @@ from attrcheck.protocols.responses import responses, stacked
 from attrcheck.ranks import spearman
 from attrcheck.removal import removal as removals
 from attrcheck.tensors.cells import cell_masks, cell_size
-from attrcheck.tensors.precision import exact
+from attrcheck.tensors.images import exact
 
 TIE = 1e-9
 """Relative to a map's largest cell: sums of equal pixels differ by rounding alone."""

@@ -16,7 +16,7 @@ from attrcheck.protocols.order import least, pixel_counts, ranks_of, sums_from
 from attrcheck.protocols.responses import responses, stacked
 from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
-from attrcheck.store.fingerprints import digest
+from attrcheck.store.digests import digest
 
 Floats = NDArray[np.float64]
 

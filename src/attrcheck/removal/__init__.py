@@ -41,16 +41,12 @@ class Removal:
         if not self.fixed:
             return lambda keep: self(images, keep, seeds=seeds)
         empty = self(images, images.new_zeros(images[:, 0].shape).bool(), seeds=seeds)
-        return lambda keep: blend(images, keep[:, None].to(images.dtype), empty)
+        # As `where`, but several times faster.
+        return lambda keep: empty.lerp(images, keep[:, None].to(images.dtype))
 
     @cached_property
     def _asks_for_seeds(self) -> bool:
         return "seeds" in inspect.signature(self.remove).parameters
-
-
-def blend(images: Tensor, kept: Tensor, others: Tensor) -> Tensor:
-    """Images where `kept` is 1, others where it is 0: as `where`, but several times faster."""
-    return others.lerp(images, kept)
 
 
 removal: Registry[Removal] = Registry("removal", Removal, __name__)

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.store.digests import digest
 from attrcheck.store.files import is_file, patiently, write_whole
-from attrcheck.store.fingerprints import digest
 from attrcheck.store.seeds import derive
 
 SCHEMA = 3

@@ -1,11 +1,10 @@
-"""Fingerprints: a short hash of values, tensors or code, the same on every machine."""
+"""Fingerprints: a short hash of any value or of code with all that it uses, alike everywhere."""
 
 from __future__ import annotations
 
 import array
 import ast
 import functools
-import hashlib
 import io
 import logging
 import re
@@ -21,37 +20,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from attrcheck.store.closures import Closure
+from attrcheck.store.digests import digest, is_tensor
 from attrcheck.store.places import is_installed, place, version
 from attrcheck.store.sources import OURS, Source, read_source, source_of
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 ROOT = Path(__file__).parent.parent
 _KNOWN: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
-
-
-def digest(*parts: Any) -> str:
-    """Sixteen hex digits of all parts; tensors and arrays count with dtype, shape and bytes."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        _feed(hasher, part)
-    return hasher.hexdigest()[:16]
-
-
-def _feed(hasher: Any, part: Any) -> None:
-    if isinstance(part, dict):
-        part = list(part.items())
-    if isinstance(part, tuple | list):
-        # Item by item: an array inside would be printed rounded, and cut short.
-        hasher.update(f"{type(part).__name__}{len(part)}".encode())
-        for item in part:
-            _feed(hasher, item)
-    elif isinstance(part, np.ndarray | np.generic) or _is_tensor(part):
-        kind, values = _array(part)
-        hasher.update(f"{kind}{values.shape}".encode())
-        hasher.update(values.tobytes())
-    else:
-        hasher.update(repr(part).encode())
-    hasher.update(b"\0")
 
 
 def of_code(thing: Callable[..., Any]) -> str:
@@ -176,7 +151,7 @@ def _called(closure: Closure, seen: tuple[int, ...]) -> list[Any]:
 
 def _value(value: Any, seen: tuple[int, ...]) -> Any:
     """A value as something with a stable hash; `seen` are those that it is part of."""
-    if isinstance(value, (*PLAIN, np.ndarray, np.generic)) or _is_tensor(value):
+    if isinstance(value, (*PLAIN, np.ndarray, np.generic)) or is_tensor(value):
         return value
     if id(value) in seen:
         return type(value).__name__
@@ -194,13 +169,15 @@ def _value(value: Any, seen: tuple[int, ...]) -> Any:
         return version(value.__name__.partition(".")[0])
     if isinstance(value, io.IOBase | logging.Logger):
         return [type(value).__name__, str(getattr(value, "name", ""))]
+    if isinstance(value, np.random.Generator):
+        return ["generator", _value(value.bit_generator.state, inside)]
     if isinstance(value, Enum):
         return [type(value).__qualname__, value.name]
     if callable(value):
         return [getattr(value, "__qualname__", ""), _code(value, seen)]
     attributes = _attributes(value)
     if not attributes:
-        return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+        return re.sub(" at 0x[0-9a-f]+", "", repr(value), flags=re.IGNORECASE)
     return [_code(type(value), inside), _value(attributes, inside)]
 
 
@@ -222,27 +199,6 @@ def _attributes(thing: Any) -> dict[str, Any]:
 
 def _names(slots: Any) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots or ()
-
-
-def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _array(value: Any) -> tuple[str, np.ndarray[Any, Any]]:
-    """The name of the dtype and the values of an array, or of a tensor of any layout."""
-    if isinstance(value, np.ndarray | np.generic):
-        values = np.asarray(value)
-        if values.dtype.hasobject:
-            return "object", np.array([of_value(item) for item in values.ravel().tolist()])
-        return str(values.dtype), values
-    kind = str(value.dtype).removeprefix("torch.")
-    value = value.detach()
-    if value.is_meta or value.is_nested:
-        return f"{kind} {value.layout} {tuple(value.size(0) for _ in (0,))}", np.empty(0)
-    value = (value.dequantize() if value.is_quantized else value).cpu().to_dense()
-    # numpy has no bfloat16.
-    return kind, (value.float() if kind == "bfloat16" else value).resolve_conj().numpy()
 
 
 def _library(thing: Any) -> str:
@@ -302,7 +258,11 @@ def _without_source(thing: Any, seen: tuple[int, ...]) -> Any:
     """Code of `exec`, or a class of `type()`: what it was compiled to, or made of."""
     if isinstance(thing, types.FunctionType):
         return _instructions(thing.__code__)
-    parts = {name: value for name, value in vars(thing).items() if not name.startswith("__")}
+    parts = {
+        name: value
+        for name, value in vars(thing).items()
+        if isinstance(value, types.FunctionType) or not name.startswith("__")
+    }
     bases = [_code(base, seen) for base in thing.__bases__]
     return [thing.__qualname__, bases, _value(parts, seen)]
 

@@ -1,4 +1,4 @@
-"""What is done to images and maps whatever they show: blurring and enlarging."""
+"""What is done to images and maps whatever they show: blurring, enlarging, float64."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def blurred(
     for axis in axes:
         images = F.conv2d(images, kernels[axis].repeat(channels, 1, 1, 1), groups=channels)
     return images
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """In float64, for sums and ranks that must not depend on rounding.
+
+    Where it is, or on the CPU if its device has no float64, as Apple's.
+    """
+    return (tensor.cpu() if tensor.device.type == "mps" else tensor).double()
 
 
 def enlarge(maps: Tensor, images: Tensor) -> Tensor:

@@ -117,7 +117,10 @@ def follow(
     labels: Tensor,
     augment: Augment = lambda images: images,
 ) -> Iterator[int]:
-    """Train a network in place by a recipe; what is augmented was shifted before."""
+    """Train a network in place by a recipe, stopping after each step to yield its number.
+
+    Images are shifted first, then augmented.
+    """
     steps = recipe.epochs * ceil(len(images) / recipe.batch)
     optimiser = AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
     schedule = OneCycleLR(optimiser, recipe.rate, total_steps=steps, pct_start=recipe.warmup)

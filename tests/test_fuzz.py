@@ -1,0 +1,160 @@
+"""Random small faults against a small suite, for as long as one likes; see docs/reliability.md.
+
+ATTRCHECK_FUZZ_MINUTES=30 ATTRCHECK_FUZZ_SEED=7 pytest -m slow tests/test_fuzz.py -s
+
+A trial spoils a run in one way: it is killed, its store is damaged, its disk is full, or a hostile
+method takes part. A clean run on the same store must then give the report of a run that was never
+spoilt; what does not is lost (a score is missing) or wrong (a score differs).
+"""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.compare_reports import differences, plain
+from tests.worlds import ITEMS, TINY, method
+
+MINUTES = float(os.environ.get("ATTRCHECK_FUZZ_MINUTES", "1"))
+SEED = int(os.environ.get("ATTRCHECK_FUZZ_SEED", "0"))
+HOSTILE = {
+    "raises": "raise ValueError('no')",
+    "exits": "raise SystemExit(0)",
+    "spoils_weights": "[p.data.mul_(-1) for p in model.parameters()]; return images",
+    "spoils_mode": "model.train(); return images",
+    "spoils_images": "images.mul_(0); return images + 1",
+    "nan": "return images * float('nan')",
+    "flat": "return images * 0",
+    "wrong_shape": "return images[:1]",
+    "not_a_tensor": "return 'maps'",
+    "hooks": "model.register_forward_hook(lambda *given: None); return images",
+    "skips": "import pytest; pytest.skip('not today')",
+    "reseeds": "torch.manual_seed(0); return torch.rand(images.shape)",
+    "float64": "torch.set_default_dtype(torch.float64); return images",
+    "huge_message": "raise ValueError('x' * 5_000_000)",
+}
+"""Bodies of methods that break their contract."""
+
+
+def start(folder, *options):
+    """A run of the project in a process group of its own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--attr-report"]
+    return subprocess.Popen(
+        [*command, "--attr-methods=exact,random,dim*", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    """What a run printed, and its exit code; one that hangs is a failure."""
+    try:
+        output, _ = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail("a run did not end within two minutes")
+    return output, process.returncode
+
+
+def killed(folder, rng):
+    """SIGKILL to the run and all its workers at any time."""
+    process = start(folder, *(["-n", "2"] if rng.random() < 0.3 else []))
+    time.sleep(rng.uniform(0.5, 6))
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def damaged(folder, rng):
+    """Some files of the store are cut, flipped, emptied, exchanged or removed."""
+    finish(start(folder))
+    files = sorted((folder / ".attrcheck").rglob("*.safetensors"))
+    for path in rng.sample(files, k=min(len(files), rng.randint(1, 5))):
+        raw = bytearray(path.read_bytes())
+        how = rng.choice(["cut", "flip", "empty", "exchange", "remove"])
+        if how == "cut":
+            path.write_bytes(raw[: rng.randrange(len(raw))])
+        elif how == "flip":
+            raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+            path.write_bytes(raw)
+        elif how == "empty":
+            path.write_bytes(b"")
+        elif how == "exchange":
+            shutil.copyfile(rng.choice(files), path)
+        else:
+            path.unlink()
+
+
+def full_disk(folder, rng):
+    """No file may grow beyond a few kilobytes."""
+    limit = rng.choice([0, 500, 3000, 8000])
+    code = (
+        "import resource, sys, pytest; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
+        "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', '--attr-methods=exact,random,dim']))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, check=False)
+
+
+def hostile(folder, rng):
+    """A method that breaks its contract takes part."""
+    conftest = folder / "conftest.py"
+    before = conftest.read_text()
+    body = HOSTILE[rng.choice(sorted(HOSTILE))]
+    conftest.write_text(before + method("dim_hostile", body))
+    output, code = finish(start(folder))
+    conftest.write_text(before)
+    assert code == 1, f"a hostile method went unnoticed: {body}\n{output[-2000:]}"
+    assert "dim_hostile" in output
+
+
+FAULTS = [killed, damaged, full_disk, hostile]
+
+
+@pytest.mark.slow
+def test_no_fault_costs_a_result(tmp_path, capsys):
+    rng = random.Random(SEED)
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "conftest.py").write_text(TINY + method("dim", "return -images.abs()"))
+    (project / "test_suite.py").write_text(ITEMS)
+    (project / "pytest.ini").write_text("[pytest]\nattr_datasets = halves\nattr_profile = smoke\n")
+    output, code = finish(start(project))
+    assert code == 0, output
+    wanted = report(project)
+    shutil.rmtree(project / ".attrcheck")
+    trials = dict.fromkeys((fault.__name__ for fault in FAULTS), 0)
+    lost, wrong = [], []
+    end = time.monotonic() + 60 * MINUTES
+    while time.monotonic() < end:
+        fault = rng.choice(FAULTS)
+        fault(project, rng)
+        shutil.rmtree(project / "attr-report", ignore_errors=True)
+        output, code = finish(start(project))
+        trials[fault.__name__] += 1
+        if code != 0 or not (project / "attr-report" / "report.json").exists():
+            lost.append((fault.__name__, output[-2000:]))
+        elif changed := differences(wanted, report(project)):
+            wrong.append((fault.__name__, changed[:5]))
+        if rng.random() < 0.3:
+            shutil.rmtree(project / ".attrcheck", ignore_errors=True)
+    with capsys.disabled():
+        print(f"\nseed {SEED}: {trials}, lost {len(lost)}, wrong {len(wrong)}")
+    assert not lost, lost[0]
+    assert not wrong, wrong[0]
+    assert not list(project.rglob("*.lock"))
+
+
+def report(project):
+    """The report of the last run, without what differs from run to run."""
+    return plain(json.loads((project / "attr-report" / "report.json").read_text()))

@@ -18,7 +18,10 @@ RENAMED = {
 """Fields of earlier reports under other names; what a report has today stays as it is."""
 DEFAULTS = {
     **dict.fromkeys(("score", "low", "high", "curve", "rank")),
-    **{"reason": "", "constant_maps": 0, "undefined_images": 0, "passes": {}},
+    "reason": "",
+    "constant_maps": 0,
+    "undefined_images": 0,
+    "passes": {},
 }
 """What a score leaves out today where it says nothing."""
 VOLATILE = {"run"}

@@ -148,21 +148,13 @@ class Table:
         ]
         return np.array(rows, dtype=np.float64).reshape(self.scores.shape)
 
-    def tally(self, kept: NDArray[np.bool_] | slice = slice(None)) -> Tally:
+    def tally(self, kept: NDArray[np.bool_] | Sequence[int] | slice = slice(None)) -> Tally:
         """Who beat whom in the cases kept."""
         return tally(
             self.scores[kept],
             higher_is_better=self.higher_is_better[kept],
             tolerance=self.tolerance,
         )
-
-
-def board(tallied: Tally) -> Floats:
-    """Places of the methods; NaN for those without a case, and for all if there is no one scale."""
-    kappa = metarank.scale(tallied)
-    if kappa is None:
-        return np.full(len(tallied.present), np.nan)
-    return np.where(np.isfinite(kappa), places(kappa), np.nan)
 
 
 def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> Consistency:
@@ -182,12 +174,6 @@ def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> C
         without_protocol=without_protocol,
         pairs=[pair for pair in pairs if pair.rank_correlation is not None],
     )
-
-
-def places(kappa: Floats) -> Floats:
-    """Places on a scale, 1 the highest; what differs by rounding alone shares one."""
-    above = kappa > kappa[:, None] + metarank.ROUNDING
-    return np.asarray(1.0 + above.sum(axis=1), dtype=np.float64)
 
 
 def correlations(one: Floats, other: Floats) -> Floats:
@@ -300,15 +286,15 @@ def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]
     A case has a vote on the board that it is compared with, but none in `with_others`.
     """
     total = table.tally()
-    whole = board(total)
+    whole = metarank.board(total)
     if not np.isfinite(whole).any():
         return [], []
     ids, protocols = (
         np.array([getattr(case, name) for case in table.cases]) for name in ("id", "protocol")
     )
     names = np.unique(protocols)
-    others = np.array([board(total - table.tally(slice(i, i + 1))) for i in range(len(ids))])
-    rest = np.array([board(total - table.tally(protocols == name)) for name in names])
+    others = np.array([metarank.board(total - table.tally([i])) for i in range(len(ids))])
+    rest = np.array([metarank.board(total - table.tally(protocols == name)) for name in names])
     cases = [
         CaseAgreement(
             **vars(change),
@@ -342,7 +328,7 @@ def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[Chan
     ):
         left = np.isfinite(board)
         names = [name for name, stays in zip(methods, left, strict=True) if stays]
-        steps = zip(places(-whole[left]), names, board[left], strict=True)
+        steps = zip(metarank.places(-whole[left]), names, board[left], strict=True)
         ordered = sorted((-abs(to - at), at, name, to) for at, name, to in steps)
         moves = [Move(name, int(at), int(to)) for far, at, name, to in ordered if far]
         leaders = _winners(methods, board)

@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 # Meta-Ranks closer than this differ by rounding alone and share a place.
 ROUNDING = 1e-9
+# Methods beyond which the linear system is reduced to one of kinds of methods.
+LARGE = 256
 # Below this share of usable bootstrap samples an interval would describe the lucky ones only.
 USABLE = 0.25
 
@@ -112,6 +114,20 @@ def scale(tallied: Tally, *, smoothing: float = 0.5) -> Floats | None:
     return kappa
 
 
+def board(tallied: Tally) -> Floats:
+    """Places of the methods; NaN for those without a case, and for all if there is no one scale."""
+    kappa = scale(tallied)
+    if kappa is None:
+        return np.full(len(tallied.present), np.nan)
+    return np.where(np.isfinite(kappa), places(kappa), np.nan)
+
+
+def places(kappa: Floats) -> Floats:
+    """Places on a scale, 1 the highest; what differs by rounding alone shares one."""
+    above = kappa > kappa[:, None] + ROUNDING
+    return np.asarray(1.0 + above.sum(axis=1), dtype=np.float64)
+
+
 def intervals(
     replicates: Sequence[Standings],
     groups: Sequence[str],
@@ -197,15 +213,22 @@ def _fit(tallied: Tally, smoothing: float, clip: float | None) -> Floats | None:
 
 
 def _scale(total: Floats, met: NDArray[np.bool_]) -> Floats:
-    """The least-squares scale of sum zero: (D - A + 1/m) kappa = row sums of L, A who met whom.
-
-    Methods that met the same others are of one kind. With M = A + I and s its row sums, kappa_i =
-    (total_i + sum of M_ij kappa_j) / s_i, so that the sums of each kind make up a small system.
-    """
+    """The least-squares scale of sum zero: (D - A + 1/m) kappa = row sums of L, A who met whom."""
     count = len(total)
-    alike = met | np.eye(count, dtype=bool)
-    if alike.all():  # the system is m times the identity
+    degree = met.sum(axis=1)
+    if np.all(degree == count - 1):  # everyone met everyone: the system is m times the identity
         return total / count
+    if count > LARGE:
+        return _scale_by_kind(total, met | np.eye(count, dtype=bool))
+    return np.asarray(np.linalg.solve(np.diag(degree) - met + 1 / count, total), dtype=np.float64)
+
+
+def _scale_by_kind(total: Floats, alike: NDArray[np.bool_]) -> Floats:
+    """The same for many methods, of few kinds: those of a kind met the same others, and each other.
+
+    With M = A + I and s its row sums, kappa_i = (total_i + sum of M_ij kappa_j) / s_i, so that the
+    sums of kappa over each kind make up a small system.
+    """
     kinds: dict[bytes, int] = {}
     rows = np.packbits(alike, axis=1)
     kind = np.array([kinds.setdefault(row.tobytes(), len(kinds)) for row in rows])
@@ -213,7 +236,7 @@ def _scale(total: Floats, met: NDArray[np.bool_]) -> Floats:
     _, first = np.unique(kind, return_index=True)
     between = alike[np.ix_(first, first)].astype(np.float64)
     reach = between @ members
-    system = np.diag(reach) - members[:, None] * (between - 1 / count)
+    system = np.diag(reach) - members[:, None] * (between - 1 / len(total))
     sums = np.linalg.solve(system, np.bincount(kind, total))
     kappa: Floats = (total + (between @ sums)[kind]) / reach[kind]
     return kappa

@@ -107,7 +107,7 @@ def tally_standings(rows: Sequence[tuple[Standings, float]], size: int) -> Tally
     """That of rows [m] of `standings`, each with its tolerance."""
     numbers = [row for row, _ in rows if row.dtype.kind == "u"]
     rest = [_tally_scores(row, within) for row, within in rows if row.dtype.kind != "u"]
-    stacked = np.stack(numbers) if numbers else np.empty((0, size), dtype=np.uint8)
+    stacked = np.concatenate(numbers or [np.empty(0, dtype=np.uint8)]).reshape(-1, size)
     return reduce(Tally.__add__, rest, _tally_numbers(stacked))
 
 

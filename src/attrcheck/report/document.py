@@ -102,7 +102,7 @@ class Ranking:
         if not len(self.there):
             return []
         low, high = self._intervals()
-        places = consistency.places(self.fused.kappa)
+        places = metarank.places(self.fused.kappa)
         return [self._entry(int(places[at]), at, low, high) for at in self.fused.order]
 
     def _entry(

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -61,32 +62,45 @@ def simulate(cases: int, methods: int) -> Iterator[CaseResult]:
         yield CaseResult(case, bool(protocol % 2), 100, 0.9, outcomes, {"removal": "mean"})
 
 
+class Clock:
+    """Seconds of the wall and of the processor, by what they were spent on."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, tuple[float, float]] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Count what is done inside."""
+        wall, processor = time.perf_counter(), time.process_time()
+        yield
+        before = self.spent.get(name, (0.0, 0.0))
+        now = time.perf_counter() - wall, time.process_time() - processor
+        self.spent[name] = before[0] + now[0], before[1] + now[1]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {w:.1f} s ({p:.1f})" for name, (w, p) in self.spent.items())
+
+
 def close(cases: int, methods: int) -> str:
-    """One line: seconds, megabytes at the peak, on the wire and of the report."""
-    spent = dict.fromkeys(("send", "take", "conclude", "publish"), 0.0)
-    session, wire = Session(), 0
+    """One line: seconds (and those of the processor), and megabytes here, sent and written."""
+    clock, session, wire = Clock(), Session(), 0
     for result in simulate(cases, methods):
         names = list(result.outcomes)
         settings = RunSettings("default", 100, 0, "cpu", names, cases, methods)
-        start = time.perf_counter()
-        text = dumps(Envelope(result.case, settings, "", threads=1, case=condense(result)))
-        sent = time.perf_counter()
-        session.take(text)
-        spent["send"] += sent - start
-        spent["take"] += time.perf_counter() - sent
+        with clock("send"):
+            text = dumps(Envelope(result.case, settings, "", threads=1, case=condense(result)))
+        with clock("take"):
+            session.take(text)
         wire += len(text)
-    start = time.perf_counter()
-    document, _ = conclude(session, [], workers=1)
-    spent["conclude"] = time.perf_counter() - start
+    with clock("conclude"):
+        document, _ = conclude(session, [], workers=1)
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        publish(document, Path(folder))
-        spent["publish"] = time.perf_counter() - start
+        with clock("publish"):
+            publish(document, Path(folder))
         report = (Path(folder) / "report.json").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in spent.items())
     return (
-        f"{cases} cases x {methods} methods: {seconds}; peak {peak:.0f} MB, "
+        f"{cases} cases x {methods} methods: {clock}; peak {peak:.0f} MB, "
         f"wire {wire / 1e6:.1f} MB, report.json {report / 1e6:.1f} MB"
     )
 

@@ -212,3 +212,12 @@ def test_standings_of_both_kinds_count_together():
     )
     fused = fuse([[0, 0.6, 1.2], [30, 20, 10]], tolerance=1.0)
     np.testing.assert_allclose(low, fused.kappa, atol=1e-12)
+
+
+def test_threads_and_kinds_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    cases = [standings(rng.normal(size=(20, 8)).round(1)) for _ in range(6)]
+    cases[0][:, :2] = cases[1][:, 2:4] = 0
+    plain = metarank.intervals(cases, "aabbcc", samples=200)
+    monkeypatch.setattr("attrcheck.metarank.LARGE", 0)
+    np.testing.assert_allclose(metarank.intervals(cases, "aabbcc", samples=200), plain, atol=1e-12)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +16,7 @@ Floats = NDArray[np.float64]
 
 # Meta-Ranks closer than this differ by rounding alone and share a place.
 ROUNDING = 1e-9
-# Methods beyond which the linear system is reduced to one of kinds of methods.
+# Methods beyond which the linear system is reduced to one of kinds, and samples share the cores.
 LARGE = 256
 # Below this share of usable bootstrap samples an interval would describe the lucky ones only.
 USABLE = 0.25
@@ -165,13 +167,15 @@ def intervals(
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(parts), size=(samples, len(parts)))
     replicate = rng.integers(resamples, size=drawn.shape)
-    kappas = []
-    for chosen, at in zip(drawn, replicate, strict=True):
+
+    def kappa(chosen: NDArray[np.intp], at: NDArray[np.intp]) -> Floats | None:
         draws = zip(chosen, at, strict=True)
         rows = [(case[row], within) for part, row in draws for case, within in parts[part]]
-        kappa = _fit(tally_standings(rows, size), smoothing, clip)
-        if kappa is not None:
-            kappas.append(kappa)
+        return _fit(tally_standings(rows, size), smoothing, clip)
+
+    # With many methods nearly all the time is numpy's, which lets threads run side by side.
+    with ThreadPoolExecutor(os.cpu_count() if size > LARGE else 1) as pool:
+        kappas = [found for found in pool.map(kappa, drawn, replicate) if found is not None]
     if len(kappas) < USABLE * samples:
         return np.full(size, np.nan), np.full(size, np.nan)
     low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2], axis=0)

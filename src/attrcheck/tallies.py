@@ -141,7 +141,7 @@ def _lead(rows: Standings) -> Counts:
 def _add_lead(lead: Counts, rows: Standings, tied: bool) -> None:
     """Add the lead in up to 255 cases: the upper half of it, as the lower one is its negative."""
     size = rows.shape[1]
-    step = max(1, BLOCK // max(1, len(rows) * size))
+    step = max(4, BLOCK // max(1, len(rows) * size))
     for first in range(0, size, step):
         mine, others = rows[:, first : first + step, None], rows[:, None, first:]
         above = _count(mine > others)

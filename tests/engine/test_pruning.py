@@ -1,8 +1,27 @@
+from dataclasses import dataclass
+
 import attrcheck
 from attrcheck.cli import main
 from attrcheck.engine.pruning import Current
+from attrcheck.protocols.ablation import Ablation
 from attrcheck.store.inventory import entries
 from tests.worlds import brightness
+
+
+@dataclass(frozen=True)
+class Own(Ablation):
+    """A protocol of a project's own."""
+
+    @property
+    def observation(self):
+        return "own"
+
+
+class Other(Own):
+    """The same name, other code."""
+
+    def observe(self, model, batch, maps, shared):
+        return super().observe(model, batch, -maps, shared)
 
 
 def changed(tiny):
@@ -32,6 +51,22 @@ def test_what_is_not_registered_here_is_left_alone(tiny):
         attrcheck.method("gone")(brightness)
         tiny.run(methods=("gone",))
     assert changed(tiny) == {}
+
+
+def test_records_of_a_protocol_that_is_not_registered_here_are_left_alone(tiny):
+    with attrcheck.protocol.scratch():
+        attrcheck.protocol("own")(lambda: Own(True, False, at=(0, 3, 10)))
+        tiny.run("tiny-linear-own", methods=("slope",))
+    tiny.run("tiny-linear-captum:infidelity", methods=("slope",))
+    assert changed(tiny) == {}
+
+
+def test_records_of_a_changed_protocol_are_stale(tiny):
+    with attrcheck.protocol.scratch():
+        attrcheck.protocol("own")(lambda: Own(True, False))
+        tiny.run("tiny-linear-own", methods=("slope",))
+    attrcheck.protocol("own")(lambda: Other(True, False))
+    assert changed(tiny) == {"records/tiny-linear-own/slope": ["protocol"]}
 
 
 def test_all_is_stale_when_the_engine_or_torch_changes(tiny, monkeypatch):

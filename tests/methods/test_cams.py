@@ -1,38 +1,35 @@
 """CAMs: against the formula cell by cell, and against each other."""
 
 import contextlib
-import copy
 import functools
 import warnings
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from attrcheck.graph.guard import Snapshot
-from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
 from attrcheck.methods.noise import Noise
 from attrcheck.methods.stages import CoarseGrid, needs_stage
 from attrcheck.tensors.batching import limited_to
 from tests import worlds
+from tests.methods.cam_world import (
+    IMAGE,
+    SEEDS,
+    at_stage,
+    attribute,
+    each_cam,
+    enlarge,
+    ignore_coarse,
+    tiny,
+)
 from tests.worlds import FAMILIES, smooth_images
-
-CAMS = ["gradcam", "gradcam_pp", "smooth_gradcam_pp", "xgradcam", "layercam", "scorecam"]
-
 
 GRADIENT_CAMS = ["gradcam", "gradcam_pp", "xgradcam", "layercam"]
 
 
 COUNT = 2
-
-
-SEEDS = (11, 12)
-
-
-each_cam = pytest.mark.parametrize("name", CAMS)
 
 
 each_family = pytest.mark.parametrize("family", FAMILIES)
@@ -51,26 +48,10 @@ def subject(family, weights="trained"):
     return prepare(network), images, targets
 
 
-def attribute(name, model, images, targets, seeds=SEEDS, **settings):
-    if name == "smooth_gradcam_pp":
-        settings["seeds"] = seeds
-    return method.get(name).attribute(model, images, targets, **settings)
-
-
 def error(found, wanted):
     """The largest error, relative to the largest value of the same image."""
     size = wanted.abs().amax((1, 2)).clamp(min=1e-30)
     return ((found - wanted).abs().amax((1, 2)) / size).max().item()
-
-
-def at_stage(model, image, target):
-    """Activations and gradients [K, h, w] of the last stage of one image, by plain hooks."""
-    model = copy.deepcopy(model)
-    kept = []
-    node = next(n for n in model.graph.nodes if n.name == last_stage(model, image[None]))
-    model.get_submodule(node.target).register_forward_hook(lambda *call: kept.append(call[2]))
-    logit = model(image[None].clone().requires_grad_())[0, target]
-    return kept[0][0].detach(), torch.autograd.grad(logit, kept[0])[0][0]
 
 
 def weigh(name, activation, gradient):
@@ -99,10 +80,6 @@ def by_hand(name, model, images, targets):
             cam += weigh(name, activation, gradient) * activation
         maps.append(enlarge(cam.clamp(min=0), image))
     return torch.stack(maps)
-
-
-def enlarge(cam, image):
-    return F.interpolate(cam[None, None], image.shape[1:], mode="bilinear")[0, 0]
 
 
 @each_family
@@ -237,27 +214,6 @@ def test_xgrad_cam_is_not_grad_cam_behind_an_mlp():
     model, images, targets = subject("vgg")
     plain = attribute("gradcam", model, images, targets)
     assert error(attribute("xgradcam", model, images, targets), plain) > 0.01
-
-
-def tiny(weight, side=2):
-    """A 1x1 convolution that copies channels, a rectifier, a global mean and a linear head."""
-    channels = len(weight[0])
-    network = nn.Sequential(
-        nn.Conv2d(channels, channels, 1, bias=False),
-        nn.ReLU(),
-        nn.AvgPool2d(side),
-        nn.Flatten(),
-        nn.Linear(channels, len(weight), bias=False),
-    )
-    network[0].weight.data = torch.eye(channels)[:, :, None, None]
-    network[4].weight.data = torch.tensor(weight)
-    return prepare(network)
-
-
-IMAGE = torch.tensor([[[[1.0, 0.0], [2.0, 1.0]], [[0.0, 3.0], [0.0, 0.0]]]])
-
-
-ignore_coarse = pytest.mark.filterwarnings("ignore::attrcheck.methods.stages.CoarseGrid")
 
 
 @ignore_coarse

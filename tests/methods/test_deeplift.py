@@ -1,64 +1,14 @@
 """DeepSHAP: the mean of DeepLIFT over baselines."""
 
-import inspect
-from functools import cache
-
 import pytest
 import torch
 from captum.attr import DeepLiftShap
 from torch import nn
 
 from attrcheck.graph.preparing import prepare
-from attrcheck.methods import method
 from attrcheck.methods.deeplift import contributions
 from attrcheck.methods.integrated import BACKGROUND, background
-from tests import worlds
-from tests.worlds import FAMILIES
-
-COUNT = 3
-
-
-SEEDS = (11, 12, 13)
-
-
-@cache
-def subject(family, weights="trained"):
-    """A prepared model, the dataset, images that are not its background, and targets."""
-    network, images, _ = worlds.trained_family(family, BACKGROUND + COUNT)
-    if weights == "random":
-        network = worlds.random_family(family)
-    model, images = prepare(network), images[BACKGROUND:]
-    return model, shapes(), images, model(images).argmax(1)
-
-
-@cache
-def shapes():
-    from attrcheck.datasets import dataset
-
-    return dataset.get("shapes").load().head(BACKGROUND + COUNT)
-
-
-def attribute(name, model, data, images, targets, seeds=SEEDS):
-    """The map, with what the method asks for."""
-    function = method.get(name).attribute
-    offers = {"seeds": tuple(seeds), "dataset": data}
-    asked = {key: offers[key] for key in offers if key in inspect.signature(function).parameters}
-    return function(model, images, targets, **asked)
-
-
-def logits(model, images, targets):
-    with torch.no_grad():
-        return model(images).gather(1, targets[:, None])[:, 0]
-
-
-def error(found, wanted):
-    """The largest error, relative to the largest value of the same image."""
-    found, wanted = found.reshape(len(found), -1), wanted.reshape(len(wanted), -1)
-    return ((found - wanted).abs().amax(1) / wanted.abs().amax(1)).max().item()
-
-
-each_family = pytest.mark.parametrize("family", FAMILIES)
-
+from tests.methods.gradient_world import attribute, each_family, error, logits, subject
 
 both_weights = pytest.mark.parametrize("weights", ["random", "trained"])
 

@@ -1,26 +1,17 @@
 """Gradients: reference maps, oracles, and what a map may depend on."""
 
-import inspect
-from functools import cache
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attrcheck.contracts import Dataset
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
 from attrcheck.methods.integrated import BACKGROUND
 from attrcheck.tensors.batching import limited_to
-from tests import worlds
-from tests.worlds import FAMILIES, smooth_images
-
-VECTORS = Path(__file__).parents[1] / "data" / "gradients.npz"
-
+from tests.methods.gradient_world import SEEDS, attribute, dataset_of, each_family, error, subject
+from tests.worlds import smooth_images
 
 SIGNED = [
     *("gradient", "input_x_gradient", "integrated_gradients", "integrated_gradients_uniform"),
@@ -36,74 +27,7 @@ ABSOLUTE = {
 }
 
 
-COUNT = 3
-
-
-SEEDS = (11, 12, 13)
-
-
-@cache
-def subject(family, weights="trained"):
-    """A prepared model, the dataset, images that are not its background, and targets."""
-    network, images, _ = worlds.trained_family(family, BACKGROUND + COUNT)
-    if weights == "random":
-        network = worlds.random_family(family)
-    model, images = prepare(network), images[BACKGROUND:]
-    return model, shapes(), images, model(images).argmax(1)
-
-
-@cache
-def shapes():
-    from attrcheck.datasets import dataset
-
-    return dataset.get("shapes").load().head(BACKGROUND + COUNT)
-
-
-def attribute(name, model, data, images, targets, seeds=SEEDS):
-    """The map, with what the method asks for."""
-    function = method.get(name).attribute
-    offers = {"seeds": tuple(seeds), "dataset": data}
-    asked = {key: offers[key] for key in offers if key in inspect.signature(function).parameters}
-    return function(model, images, targets, **asked)
-
-
-def error(found, wanted):
-    """The largest error, relative to the largest value of the same image."""
-    found, wanted = found.reshape(len(found), -1), wanted.reshape(len(wanted), -1)
-    return ((found - wanted).abs().amax(1) / wanted.abs().amax(1)).max().item()
-
-
-def dataset_of(images):
-    """A dataset whose normalisation does nothing to zero-centred images in units of a quarter."""
-    zeros = torch.zeros(len(images), dtype=torch.int64)
-    ids = tuple(map(str, range(len(images))))
-    channels = images.shape[1]
-    return Dataset("own", images / 4 + 0.5, zeros, 10, (0.5,) * channels, (0.25,) * channels, ids)
-
-
-each_family = pytest.mark.parametrize("family", FAMILIES)
-
-
 each_method = pytest.mark.parametrize("name", [*SIGNED, *ABSOLUTE])
-
-
-@pytest.fixture(scope="module")
-def vectors():
-    """The published maps of a small smooth network, and that network."""
-    arrays = {name: torch.tensor(value) for name, value in np.load(VECTORS).items()}
-    network = nn.Sequential(
-        nn.Conv2d(3, 8, 5, 2, 2),
-        nn.Tanh(),
-        nn.Conv2d(8, 12, 3, 2, 1),
-        nn.Softplus(),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(12, 4),
-    ).requires_grad_(False)
-    for place, layer in ((0, "c1"), (2, "features.0"), (6, "f")):
-        network[place].weight.copy_(arrays[f"w_{layer}.weight"])
-        network[place].bias.copy_(arrays[f"w_{layer}.bias"])
-    return network, arrays
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 import functools
 import warnings
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -15,63 +13,15 @@ from attrcheck.methods import method
 from attrcheck.methods.stages import CoarseGrid
 from attrcheck.models import model as models
 from tests import worlds
+from tests.methods.cam_world import (
+    CAMS,
+    IMAGE,
+    attribute,
+    each_cam,
+    published,
+    tiny,
+)
 from tests.worlds import smooth_images
-
-CAMS = ["gradcam", "gradcam_pp", "smooth_gradcam_pp", "xgradcam", "layercam", "scorecam"]
-
-
-SEEDS = (11, 12)
-
-
-each_cam = pytest.mark.parametrize("name", CAMS)
-
-
-def attribute(name, model, images, targets, seeds=SEEDS, **settings):
-    if name == "smooth_gradcam_pp":
-        settings["seeds"] = seeds
-    return method.get(name).attribute(model, images, targets, **settings)
-
-
-class Published(nn.Module):
-    """The network of the reference maps."""
-
-    def __init__(self):
-        super().__init__()
-        self.c1 = nn.Conv2d(3, 8, 5, 2, 2)
-        self.features = nn.Sequential(nn.Conv2d(8, 12, 3, 2, 1), nn.Softplus())
-        self.f = nn.Linear(12, 4)
-
-    def forward(self, x):
-        return self.f(self.features(torch.tanh(self.c1(x))).mean((2, 3)))
-
-
-@functools.cache
-def published():
-    """The reference network, prepared, and the arrays of the reference."""
-    with np.load(Path(__file__).parents[1] / "data" / "cams.npz") as file:
-        arrays = {name: torch.from_numpy(file[name]) for name in file}
-    network = Published()
-    weights = {name[2:]: value for name, value in arrays.items() if name.startswith("w_")}
-    network.load_state_dict(weights)
-    return prepare(network), arrays
-
-
-def tiny(weight, side=2):
-    """A 1x1 convolution that copies channels, a rectifier, a global mean and a linear head."""
-    channels = len(weight[0])
-    network = nn.Sequential(
-        nn.Conv2d(channels, channels, 1, bias=False),
-        nn.ReLU(),
-        nn.AvgPool2d(side),
-        nn.Flatten(),
-        nn.Linear(channels, len(weight), bias=False),
-    )
-    network[0].weight.data = torch.eye(channels)[:, :, None, None]
-    network[4].weight.data = torch.tensor(weight)
-    return prepare(network)
-
-
-IMAGE = torch.tensor([[[[1.0, 0.0], [2.0, 1.0]], [[0.0, 3.0], [0.0, 0.0]]]])
 
 
 @each_cam

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -118,8 +117,8 @@ def of_method(method: Method, base: Method | None) -> str:
 
 def of_depends(depends: Sequence[str], thing: Callable[..., Any]) -> list[tuple[str, str]]:
     """What a thing is declared to depend on beside its code; files are found from where it is."""
-    module = sys.modules.get(getattr(thing, "__module__", ""))
-    folder = Path(getattr(module, "__file__", None) or ".").parent
+    code = getattr(thing, "__code__", getattr(type(thing).__call__, "__code__", None))
+    folder = Path(code.co_filename if code else ".").parent
     return [(text, _declared(text, folder)) for text in sorted(depends)]
 
 

@@ -38,7 +38,8 @@ class Current:
         if part in self._plain:
             return value != self._plain[part]
         if part == "protocol" and item.kind in ("records", "shared"):
-            return value not in self._observers
+            known = self._observers.get(_observation(item))
+            return known is not None and value not in known
         if part == "method" and item.kind in ("records", "maps"):
             name = item.name.rpartition("/")[2]
             return _known(lambda: key_of(methods.get(name)), value)
@@ -53,12 +54,22 @@ class Current:
         return {**pair, "torch": torch.__version__, "code": keys.of_deciding_code()}
 
     @cached_property
-    def _observers(self) -> set[str]:
-        """The code of every protocol, and of what it shares, with every removal."""
-        return {keys.of_observer(observer) for observer in _observers()}
+    def _observers(self) -> dict[str, set[str]]:
+        """The code of every protocol, and of what it shares, by the name of what is observed."""
+        known: dict[str, set[str]] = {}
+        for name, observer in _observers():
+            known.setdefault(name, set()).add(keys.of_observer(observer))
+        return known
 
 
-def _observers() -> Iterator[Protocol | Shared]:
+def _observation(item: Item) -> str:
+    """What an entry is an observation of, as in records/digits-resnet-NAME/lrp, shared/.../NAME."""
+    _, place, last = item.name.split("/")
+    return last if item.kind == "shared" else place.split("-", 2)[2]
+
+
+def _observers() -> Iterator[tuple[str, Protocol | Shared]]:
+    """Every registered protocol in every profile, and what it shares, with every removal."""
     for name in protocols:
         for profile in PROFILES:
             protocol: Any = protocols.get(name).make(profile)
@@ -66,9 +77,9 @@ def _observers() -> Iterator[Protocol | Shared]:
             if "removal" in getattr(protocol, "__dataclass_fields__", {}):
                 versions = [replace(protocol, removal=removal) for removal in removals]
             for version in versions:
-                yield version
+                yield version.observation or name, version
                 if version.shared is not None:
-                    yield version.shared
+                    yield version.shared.key, version.shared
 
 
 def _known(compute: Callable[[], str], value: str) -> bool:

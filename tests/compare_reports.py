@@ -16,6 +16,14 @@ RENAMED = {
     "lessons": "training_images",
 }
 """Fields of earlier reports under other names; what a report has today stays as it is."""
+DEFAULTS = {
+    **dict.fromkeys(("score", "low", "high", "curve", "rank")),
+    "reason": "",
+    "constant_maps": 0,
+    "undefined_images": 0,
+    "passes": {},
+}
+"""What a score leaves out today where it says nothing."""
 VOLATILE = {"run"}
 PROSE = {"reason", "lines", "known", "leaderboard_problem", "problem"}
 """Words may change; figures may not."""
@@ -24,6 +32,8 @@ PROSE = {"reason", "lines", "known", "leaderboard_problem", "problem"}
 def plain(value: Any) -> Any:
     """A report without what differs from run to run, by the names of today."""
     if isinstance(value, dict):
+        if "status" in value and "check" not in value:
+            value = DEFAULTS | value
         return {
             RENAMED.get(key, key): plain(item)
             for key, item in value.items()

@@ -249,6 +249,33 @@ def fuse(scores, higher_is_better, smoothing=0.5, clip=None, tolerance=0.0):
     return kappa, wins, compared
 
 
+def intervals(
+    scores, groups, higher_is_better, clip=None, tolerance=0.0, samples=1000, level=0.95, seed=0
+):
+    """Intervals of Meta-Rank (low, high) from scores [cases, methods, R], sample by sample."""
+    names = sorted(set(groups))
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(len(names), size=(samples, len(names)))
+    replicate = rng.integers(scores.shape[2], size=drawn.shape)
+    kappas = []
+    for chosen, at in zip(drawn, replicate, strict=True):
+        cases = [
+            (case, row)
+            for group, row in zip(chosen, at, strict=True)
+            for case in range(len(scores))
+            if groups[case] == names[group]
+        ]
+        sample = np.array([scores[case, :, row] for case, row in cases])
+        directions = [higher_is_better[case] for case, _ in cases]
+        kappa, _, compared = fuse(sample, directions, clip=clip, tolerance=tolerance)
+        steps = np.linalg.matrix_power((compared > 0) + np.eye(len(kappa)), len(kappa))
+        if (steps > 0).all():
+            kappas.append(kappa)
+    if len(kappas) < samples / 4:
+        return np.full((2, scores.shape[1]), np.nan)
+    return np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2], axis=0)
+
+
 def ssim(one, other, window=7, c1=0.01**2, c2=0.03**2):
     """Structural similarity of two maps in [0, 1], window by window."""
     height, width = one.shape

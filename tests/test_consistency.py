@@ -19,7 +19,6 @@ from attrcheck.consistency import (
     band,
     concordance,
     correlations,
-    places,
     study,
 )
 from attrcheck.contracts import Case
@@ -288,30 +287,31 @@ def test_where_w_is_undefined_it_says_why(rows, problem):
 @given(tables())
 def test_the_board_has_the_places_of_the_fusion(given):
     there = np.isfinite(given.scores).any(axis=0)
-    board = given.board()
+    places_of = metarank.board(given.tally())
     if not there.any():
-        assert np.isnan(board).all()
+        assert np.isnan(places_of).all()
         return
     try:
         fused = metarank.fuse(given.scores[:, there], higher_is_better=given.higher_is_better)
     except metarank.DisconnectedError:
-        assert np.isnan(board).all()
+        assert np.isnan(places_of).all()
         return
-    assert np.isnan(board[~there]).all()
+    assert np.isnan(places_of[~there]).all()
     expected = [1 + sum(k > own + metarank.ROUNDING for k in fused.kappa) for own in fused.kappa]
-    assert board[there].tolist() == expected
+    assert places_of[there].tolist() == expected
 
 
 @given(tables(least=2))
 def test_the_board_without_a_case_is_that_of_the_others(given):
-    whole = given.board()
+    whole = metarank.board(given.tally())
     found = {entry.case: entry for entry in study(given).cases}
     assume(found)
     for at, case in enumerate(given.cases):
         rest = [i for i in range(len(given.cases)) if i != at]
-        other = table(
+        left = table(
             given.scores[rest], [given.cases[i].id for i in rest], given.higher_is_better[rest]
-        ).board()
+        )
+        other = metarank.board(left.tally())
         entry = found[case.id]
         assert entry.with_board == pytest.approx(slow_correlation(given.ranks[at], whole))
         assert entry.with_others == pytest.approx(slow_correlation(given.ranks[at], other))
@@ -382,7 +382,7 @@ def test_without_a_board_there_is_nothing_to_compare_with(rows):
 
 
 def test_places_share_what_rounding_alone_tells_apart():
-    assert places(np.array([0.1, 0.1 + 1e-12, 0.5, -1])).tolist() == [2, 2, 1, 4]
+    assert metarank.places(np.array([0.1, 0.1 + 1e-12, 0.5, -1])).tolist() == [2, 2, 1, 4]
 
 
 def test_a_run_of_many_cases_takes_little_time():
@@ -395,3 +395,39 @@ def test_a_run_of_many_cases_takes_little_time():
     assert time.process_time() - start < 2
     assert found.concordance.methods == 20
     dumps(found)
+
+
+def seconds(cases):
+    """Of the processor, to study so many cases of 64 methods."""
+    rng = np.random.default_rng(0)
+    ids = [f"d{k // 200}-m{k // 20 % 10}-p{k % 20}" for k in range(cases)]
+    rows = rng.normal(size=(cases, 64)) + rng.normal(size=64)
+    rows[:, 60:][rng.random((cases, 4)) < 0.3] = NAN
+    given = table(rows, ids, tolerance=1e-9)
+    start = time.process_time()
+    study(given)
+    return time.process_time() - start
+
+
+def test_the_time_grows_with_the_cases_and_not_with_their_square():
+    seconds(20)
+    few, many = min(seconds(100) for _ in range(3)), min(seconds(800) for _ in range(2))
+    assert many < 16 * few  # 8 times the cases; it was 34 times when each board was fused anew
+
+
+def test_pairs_come_in_the_order_of_their_cases():
+    ids = ["a-x-p", "b-x-p", "a-y-p", "a-x-q", "b-y-p"]
+    pairs = study(table([[1, 2, 3, 4]] * 5, ids)).pairs
+    assert [(pair.one, pair.other) for pair in pairs] == [
+        ("a-x-p", "b-x-p"), ("a-x-p", "a-y-p"), ("a-x-p", "a-x-q"),
+        ("b-x-p", "b-y-p"), ("a-y-p", "b-y-p"),
+    ]  # fmt: skip
+
+
+def test_many_correlations_are_computed_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    ids = [f"d-m{index}-p" for index in range(12)]
+    given = table(rng.normal(size=(12, 5)), ids)
+    whole = study(given)
+    monkeypatch.setattr("attrcheck.consistency.ROWS", 5)
+    assert study(given) == whole

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(os.environ.get("ATTRCHECK_ROOT") or Path(__file__).parent.parent)
 
 FLOORS = (
-    ("errors", "contracts", "ranks", "metarank"),
+    ("errors", "contracts", "ranks", "tallies", "metarank"),
     ("registry", "consistency", "gate"),
     ("store", "tensors"),
     ("graph",),

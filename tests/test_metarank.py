@@ -2,6 +2,7 @@ import math
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +126,7 @@ def test_order_ignores_rounding():
 
 def test_many_cases_and_blocks(monkeypatch):
     # More than 255 wins of one pair, and blocks that do not divide the number of methods.
-    monkeypatch.setattr("attrcheck.metarank.BLOCK", 10)
+    monkeypatch.setattr("attrcheck.tallies.BLOCK", 10)
     scores = np.tile([[5.0, 4.0, 3.0, 2.0, 1.0]], (600, 1))
     scores[300:, 2] = NAN
     result = fuse(scores)
@@ -372,3 +373,26 @@ def test_case_ranks_agree_with_scipy(row):
 def test_import_leaves_torch_alone():
     code = "import sys, attrcheck.metarank, attrcheck.gate; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@given(designs(absent=True, methods=(2, 9)), smoothings, tolerances)
+def test_a_system_of_kinds_has_the_same_solution(design, smoothing, tolerance):
+    scores, higher = design
+    options = {"higher_is_better": higher, "smoothing": smoothing, "tolerance": tolerance}
+    expected = fuse(scores, **options).kappa
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attrcheck.metarank.LARGE", 0)
+        np.testing.assert_allclose(fuse(scores, **options).kappa, expected, atol=1e-12)
+
+
+def test_many_methods_of_few_kinds_take_little_time():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(6, 1500))
+    scores[:3, :200] = scores[3:, 200:400] = NAN
+    start = time.process_time()
+    result = fuse(scores)
+    assert time.process_time() - start < 2
+    assert abs(result.kappa.sum()) < 1e-9
+    weights = result.compared > 0
+    gap = np.where(weights, result.logit - (result.kappa[:, None] - result.kappa), 0.0)
+    np.testing.assert_allclose(gap.sum(axis=1), 0, atol=1e-8)  # the normal equations hold

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attrcheck.metarank import fuse, intervals
+from attrcheck import metarank
+from attrcheck.metarank import fuse
+from attrcheck.tallies import standings
+from tests import reference
 
 NAN = math.nan
 SWEEP = math.log(2.5 / 0.5) / 2  # kappa of a method that wins two cases of two
@@ -15,6 +18,17 @@ WIN, LOSS = [1.0, 0.0], [0.0, 1.0]
 def replicates(*cases):
     """Scores [cases, methods, R] from a list of replicates [methods] for each case."""
     return np.moveaxis(np.array(cases), 1, 2)
+
+
+def intervals(scores, groups, higher_is_better=True, tolerance=0.0, **options):
+    """Those of scores [cases, methods, R]."""
+    signs = np.broadcast_to(np.where(higher_is_better, 1, -1), len(scores))
+    within = np.broadcast_to(tolerance, len(scores))
+    cases = [
+        standings(sign * np.asarray(case).T, width)
+        for case, sign, width in zip(scores, signs, within, strict=True)
+    ]
+    return metarank.intervals(cases, groups, tolerance=tolerance, **options)
 
 
 def ends(*arguments, **options):
@@ -136,24 +150,74 @@ def test_too_few_usable_samples_give_nan():
 @pytest.mark.parametrize(
     ("shape", "groups", "options", "message"),
     [
-        ((2, 3), "ab", {}, r"axes \[cases, methods, replicates\], not the shape \(2, 3\)"),
-        ((2, 3, 1), "a", {}, r"1 groups do not fit replicates of shape \(2, 3, 1\)"),
-        ((2, 3, 0), "ab", {}, r"do not fit replicates of shape \(2, 3, 0\)"),
-        ((0, 3, 2), "", {}, r"do not fit replicates of shape \(0, 3, 2\)"),
-        ((2, 3, 1), "ab", {"samples": 0}, "samples 0 must be >= 1"),
-        ((2, 3, 1), "ab", {"level": 1.0}, "level 1.0 between 0 and 1"),
-        ((2, 3, 1), "ab", {"level": 0.0}, "level 0.0 between 0 and 1"),
-        ((2, 3, 1), "ab", {"smoothing": 0.0}, "smoothing"),
-        ((2, 3, 1), "ab", {"clip": 0.6}, "clip"),
-        ((2, 3, 1), "ab", {"tolerance": -1.0}, "tolerance"),
-        ((2, 3, 1), "ab", {"higher_is_better": [True]}, "one for each of 2 cases"),
+        ((2, 3), "ab", {}, r"the axes \[resamples, methods\]"),
+        ((2, 1, 3), "a", {}, r"1 groups do not fit replicates of 2 cases"),
+        ((2, 0, 3), "ab", {}, r"of one shape, not \[\]"),
+        ((0, 2, 3), "", {}, r"of one shape, not \[\]"),
+        ((2, 1, 3), "ab", {"samples": 0}, "samples 0 must be >= 1"),
+        ((2, 1, 3), "ab", {"level": 1.0}, "level 1.0 between 0 and 1"),
+        ((2, 1, 3), "ab", {"level": 0.0}, "level 0.0 between 0 and 1"),
+        ((2, 1, 3), "ab", {"smoothing": 0.0}, "smoothing"),
+        ((2, 1, 3), "ab", {"clip": 0.6}, "clip"),
+        ((2, 1, 3), "ab", {"tolerance": -1.0}, "tolerance"),
+        ((2, 1, 3), "ab", {"tolerance": [0.0]}, "one for each of 2 cases"),
     ],
 )
 def test_bad_input_is_named(shape, groups, options, message):
     with pytest.raises(ValueError, match=message):
-        intervals(np.zeros(shape), groups, **options)
+        metarank.intervals(np.ones(shape, dtype=np.uint8), groups, **options)
+
+
+def test_cases_of_different_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"of one shape, not \[\(1, 2\), \(3, 2\)\]"):
+        metarank.intervals([np.ones((1, 2), "u1"), np.ones((3, 2), "u1")], "ab")
 
 
 def test_infinite_scores_are_refused():
     with pytest.raises(ValueError, match="finite"):
         intervals([[[1.0], [math.inf]]], ["a"])
+
+
+def test_a_case_without_resamples_has_no_say_but_its_group_is_drawn():
+    rng = np.random.default_rng(0)
+    first, second = standings(rng.normal(size=(20, 4))), np.empty((0, 4), dtype=np.uint8)
+    absent = np.zeros((20, 4), dtype=np.uint8)
+    for groups in ("aa", "ab"):
+        with_none = metarank.intervals([first, second], groups)
+        np.testing.assert_array_equal(with_none, metarank.intervals([first, absent], groups))
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.4, 1.0]),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from([None, 0.05]),
+)
+def test_agrees_with_the_oracle(seed, tolerance, absent, clip):
+    """Few values, so that ties are common; with 0.4 they are not transitive."""
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 8, size=(7, 5, 6)) * 0.25
+    scores[rng.random(scores.shape) < absent] = NAN
+    groups, higher = list("bbaaacd"), rng.random(7) < 0.5
+    options = {"higher_is_better": higher, "tolerance": tolerance, "samples": 40, "seed": seed}
+    low, high = intervals(scores, groups, clip=clip, **options)
+    expected = reference.intervals(scores, groups, clip=clip, **options)
+    np.testing.assert_allclose([low, high], expected, atol=1e-9)
+
+
+def test_standings_of_both_kinds_count_together():
+    row = [[0.0, 0.6, 1.2]]
+    low, _ = metarank.intervals(
+        [standings(row, 1.0), standings([[3.0, 2.0, 1.0]])], "aa", tolerance=1.0, samples=1
+    )
+    fused = fuse([[0, 0.6, 1.2], [30, 20, 10]], tolerance=1.0)
+    np.testing.assert_allclose(low, fused.kappa, atol=1e-12)
+
+
+def test_threads_and_kinds_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    cases = [standings(rng.normal(size=(20, 8)).round(1)) for _ in range(6)]
+    cases[0][:, :2] = cases[1][:, 2:4] = 0
+    plain = metarank.intervals(cases, "aabbcc", samples=200)
+    monkeypatch.setattr("attrcheck.metarank.LARGE", 0)
+    np.testing.assert_allclose(metarank.intervals(cases, "aabbcc", samples=200), plain, atol=1e-12)

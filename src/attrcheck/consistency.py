@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import Literal, TypeAlias
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from attrcheck import metarank
 from attrcheck.contracts import Case
 from attrcheck.ranks import average_ranks, spearman
+from attrcheck.tallies import Tally, tally
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,8 @@ LEAST_METHODS = 4
 """A rank correlation of fewer says nothing."""
 DIGITS = 12
 """Correlations are rounded to these, so that 0.8 is on no side of itself."""
+ROWS = 4096
+"""Correlations computed at once."""
 
 
 @dataclass(frozen=True)
@@ -146,24 +148,13 @@ class Table:
         ]
         return np.array(rows, dtype=np.float64).reshape(self.scores.shape)
 
-    def board(self, keep: NDArray[np.bool_] | None = None) -> Floats:
-        """Places on the board of the cases kept, [methods]; NaN where they give a method none.
-
-        All are NaN where no chain of cases links the methods.
-        """
-        kept = np.ones(len(self.cases), dtype=bool) if keep is None else keep
-        scores = self.scores[kept]
-        there = np.flatnonzero(np.isfinite(scores).any(axis=0))
-        board = np.full(len(self.methods), np.nan)
-        with suppress(metarank.DisconnectedError):
-            if len(there):
-                fused = metarank.fuse(
-                    scores[:, there],
-                    higher_is_better=self.higher_is_better[kept],
-                    tolerance=self.tolerance,
-                )
-                board[there] = places(fused.kappa)
-        return board
+    def tally(self, kept: NDArray[np.bool_] | Sequence[int] | slice = slice(None)) -> Tally:
+        """Who beat whom in the cases kept."""
+        return tally(
+            self.scores[kept],
+            higher_is_better=self.higher_is_better[kept],
+            tolerance=self.tolerance,
+        )
 
 
 def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> Consistency:
@@ -185,12 +176,6 @@ def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> C
     )
 
 
-def places(kappa: Floats) -> Floats:
-    """Places on a scale, 1 the highest; what differs by rounding alone shares one."""
-    above = kappa > kappa[:, None] + metarank.ROUNDING
-    return np.asarray(1.0 + above.sum(axis=1), dtype=np.float64)
-
-
 def correlations(one: Floats, other: Floats) -> Floats:
     """Spearman's correlation row by row, over the columns that both have; NaN if too few."""
     correlated = np.full(len(one), np.nan)
@@ -198,9 +183,10 @@ def correlations(one: Floats, other: Floats) -> Floats:
     same_columns: dict[bytes, list[int]] = {}
     for row, mask in enumerate(common):
         same_columns.setdefault(mask.tobytes(), []).append(row)
-    for rows in same_columns.values():
-        mask = common[rows[0]]
-        if mask.sum() >= LEAST_METHODS:
+    for alike in same_columns.values():
+        mask = common[alike[0]]
+        for start in range(0, len(alike) if mask.sum() >= LEAST_METHODS else 0, ROWS):
+            rows = alike[start : start + ROWS]
             correlated[rows] = spearman(one[rows][:, mask], other[rows][:, mask])
     return correlated.round(DIGITS)
 
@@ -212,18 +198,30 @@ def band(correlation: float) -> Band:
 
 def pairwise(table: Table) -> list[Agreement]:
     """The rank correlation of every two cases that differ in one name only, with its level."""
-    levels, indices = [], []
-    for (i, one), (j, other) in combinations(enumerate(table.cases), 2):
-        differ = [a != b for a, b in zip(one.names, other.names, strict=True)]
-        if sum(differ) == 1:
-            levels.append(LEVELS[differ.index(True)])
-            indices.append((i, j))
-    first, second = np.array(indices, dtype=int).reshape(-1, 2).T
-    values = correlations(table.ranks[first], table.ranks[second])
-    return [
-        _agreement(level, table.cases[i].id, table.cases[j].id, value)
-        for level, i, j, value in zip(levels, first, second, values, strict=True)
-    ]
+    differing = sorted(_differing(table.cases))
+    agreements = []
+    for start in range(0, len(differing), ROWS):
+        block = differing[start : start + ROWS]
+        first, second = ([pair[place] for pair in block] for place in (0, 1))
+        values = correlations(table.ranks[first], table.ranks[second])
+        agreements += [
+            _agreement(LEVELS[level], table.cases[i].id, table.cases[j].id, value)
+            for (i, j, level), value in zip(block, values, strict=True)
+        ]
+    return agreements
+
+
+def _differing(cases: Sequence[Case]) -> Iterator[tuple[int, int, int]]:
+    """Indices i < j of cases that differ in one name only, and the index of its level."""
+    names = [case.names for case in cases]
+    for level in range(len(LEVELS) - 1):
+        alike: dict[tuple[str, ...], list[int]] = {}
+        for index, own in enumerate(names):
+            alike.setdefault((*own[:level], *own[level + 1 :]), []).append(index)
+        for indices in alike.values():
+            for i, j in combinations(indices, 2):
+                if names[i] != names[j]:
+                    yield i, j, level
 
 
 def summary(agreements: Iterable[Agreement]) -> Agreements:
@@ -244,9 +242,10 @@ def summary(agreements: Iterable[Agreement]) -> Agreements:
 def by_protocol(pairs: Iterable[Agreement]) -> dict[str, dict[Level, Agreements]]:
     """For each protocol, the pairs that it has a part in, by level."""
     parts: dict[str, dict[Level, list[Agreement]]] = {}
+    protocol_of = cache(lambda case: Case.of(case).protocol)
     for pair in pairs:
         for case in (pair.one, pair.other) if pair.level == "protocol" else (pair.one,):
-            levels = parts.setdefault(Case.of(case).protocol, {level: [] for level in LEVELS})
+            levels = parts.setdefault(protocol_of(case), {level: [] for level in LEVELS})
             levels[pair.level].append(pair)
     return {
         protocol: {level: summary(chosen) for level, chosen in levels.items()}
@@ -286,14 +285,16 @@ def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]
 
     A case has a vote on the board that it is compared with, but none in `with_others`.
     """
-    whole = table.board()
+    total = table.tally()
+    whole = metarank.board(total)
     if not np.isfinite(whole).any():
         return [], []
     ids, protocols = (
         np.array([getattr(case, name) for case in table.cases]) for name in ("id", "protocol")
     )
-    others = np.array([table.board(ids != name) for name in ids])
-    rest = np.array([table.board(protocols != name) for name in np.unique(protocols)])
+    names = np.unique(protocols)
+    others = np.array([metarank.board(total - table.tally([i])) for i in range(len(ids))])
+    rest = np.array([metarank.board(total - table.tally(protocols == name)) for name in names])
     cases = [
         CaseAgreement(
             **vars(change),
@@ -314,7 +315,7 @@ def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]
     changes = _changes(table.methods, whole, rest)
     return cases, [
         WithoutProtocol(**vars(change), protocol=str(name))
-        for name, change in zip(np.unique(protocols), changes, strict=True)
+        for name, change in zip(names, changes, strict=True)
     ]
 
 
@@ -327,7 +328,7 @@ def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[Chan
     ):
         left = np.isfinite(board)
         names = [name for name, stays in zip(methods, left, strict=True) if stays]
-        steps = zip(places(-whole[left]), names, board[left], strict=True)
+        steps = zip(metarank.places(-whole[left]), names, board[left], strict=True)
         ordered = sorted((-abs(to - at), at, name, to) for at, name, to in steps)
         moves = [Move(name, int(at), int(to)) for far, at, name, to in ordered if far]
         leaders = _winners(methods, board)

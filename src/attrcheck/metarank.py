@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from attrcheck.tallies import Standings, Tally, checked, per_case, tally, tally_standings
 
 Floats = NDArray[np.float64]
 
 # Meta-Ranks closer than this differ by rounding alone and share a place.
 ROUNDING = 1e-9
-# Comparisons made at once.
-BLOCK = 2**17
+# Methods beyond which the linear system is reduced to one of kinds, and samples share the cores.
+LARGE = 256
 # Below this share of usable bootstrap samples an interval would describe the lucky ones only.
 USABLE = 0.25
 
@@ -72,18 +74,17 @@ def fuse(
     >>> fuse([[0.9, 0.5], [0.8, 0.1]]).kappa.round(3).tolist()  # +-ln(2.5 / 0.5) / 2
     [0.805, -0.805]
     """
-    scores = _checked(scores, "cases, methods")
+    scores = checked(scores, "cases, methods")
     labels = [str(index) for index in range(scores.shape[1])] if names is None else list(names)
     if len(labels) != scores.shape[1] or not labels:
         raise ValueError(f"{len(labels)} names do not fit scores of shape {scores.shape}")
-    signs, tolerances = _per_case(len(scores), higher_is_better, tolerance)
     _check_mapping(smoothing, clip)
-    wins, compared = _tally(scores * signs[:, None], tolerances)
-    probability, logit = _pairwise(wins, compared, smoothing, clip)
-    met = compared > 0
+    tallied = tally(scores, higher_is_better=higher_is_better, tolerance=tolerance)
+    probability, logit = _pairwise(tallied, smoothing, clip)
+    met = tallied.compared > 0
     if len(groups := _groups(met)) > 1:
         raise DisconnectedError([[labels[index] for index in group] for group in groups])
-    kappa = _scale(logit, met)
+    kappa = _scale(logit.sum(axis=1), met)
     misfit = np.linalg.norm((logit - (kappa[:, None] - kappa))[met])
     size = np.linalg.norm(logit)
     unknown = ~(met | np.eye(len(kappa), dtype=bool))
@@ -94,16 +95,45 @@ def fuse(
         residual=float(misfit / size) if size else 0.0,
         probability=probability,
         logit=logit,
-        wins=wins,
-        compared=compared,
+        wins=tallied.wins,
+        compared=tallied.compared.astype(np.float64),
     )
 
 
+def scale(tallied: Tally, *, smoothing: float = 0.5) -> Floats | None:
+    """kappa of `fuse`, NaN for methods that took part in no case; None if there is no one scale."""
+    there = np.flatnonzero(tallied.present)
+    kappa = np.full(len(tallied.present), np.nan)
+    if len(there) == len(kappa):
+        fitted = _fit(tallied, smoothing, None)
+    else:
+        square = np.ix_(there, there)
+        part = Tally(tallied.twice[square], tallied.compared[square], tallied.present[there])
+        fitted = _fit(part, smoothing, None)
+    if fitted is None:
+        return None
+    kappa[there] = fitted
+    return kappa
+
+
+def board(tallied: Tally) -> Floats:
+    """Places of the methods; NaN for those without a case, and for all if there is no one scale."""
+    kappa = scale(tallied)
+    if kappa is None:
+        return np.full(len(tallied.present), np.nan)
+    return np.where(np.isfinite(kappa), places(kappa), np.nan)
+
+
+def places(kappa: Floats) -> Floats:
+    """Places on a scale, 1 the highest; what differs by rounding alone shares one."""
+    above = kappa > kappa[:, None] + ROUNDING
+    return np.asarray(1.0 + above.sum(axis=1), dtype=np.float64)
+
+
 def intervals(
-    replicates: ArrayLike,
+    replicates: Sequence[Standings],
     groups: Sequence[str],
     *,
-    higher_is_better: ArrayLike = True,
     smoothing: float = 0.5,
     clip: float | None = None,
     tolerance: ArrayLike = 0.0,
@@ -113,37 +143,41 @@ def intervals(
 ) -> tuple[Floats, Floats]:
     """Percentile intervals (low, high) of each method's kappa, from a two-stage bootstrap.
 
-    `replicates` [cases, methods, R] are scores on R resamples of the images, the same resamples
-    for all cases of one group (its dataset x model pair). A sample draws as many groups as there
-    are, with replacement, and for each draw one replicate of all its cases: cases that share
-    images stay together. With a single group only the images are resampled. A sample in which
-    the methods do not connect is skipped; where fewer than a quarter remain, the ends are NaN.
+    `replicates` has for each case its `standings` [R, methods] on R resamples of the images, the
+    same resamples for all cases of one group (its dataset x model pair); a case without a score may
+    have none. A sample draws as many groups as there are, with replacement, and for each draw one
+    replicate of all its cases: cases that share images stay together. With a single group only the
+    images are resampled. A sample in which the methods do not connect is skipped; where fewer than
+    a quarter remain, the ends are NaN. `tolerance`, one or one per case, is that of the standings.
     """
-    scores = _checked(replicates, "cases, methods, replicates")
-    signs, tolerances = _per_case(len(scores), higher_is_better, tolerance)
+    cases = [np.asarray(case) for case in replicates]
+    resamples, size = _shape(cases)
+    _, tolerances = per_case(len(cases), True, tolerance)
     _check_mapping(smoothing, clip)
-    if len(groups) != len(scores) or not scores.size:
-        raise ValueError(f"{len(groups)} groups do not fit replicates of shape {scores.shape}")
+    if len(groups) != len(cases):
+        raise ValueError(f"{len(groups)} groups do not fit replicates of {len(cases)} cases")
     if samples < 1 or not 0 < level < 1:
         raise ValueError(f"samples {samples} must be >= 1 and level {level} between 0 and 1")
-    # One case's methods side by side in memory, and groups in a fixed order: the result then
-    # does not depend on the order of the cases.
-    scores = np.ascontiguousarray(np.moveaxis(scores * signs[:, None, None], 2, 1))
-    labels = np.asarray([str(group) for group in groups])
-    members = [np.flatnonzero(labels == label) for label in sorted(set(labels))]
+    # Groups in a fixed order: the result does not depend on the order of the cases.
+    labels = [str(group) for group in groups]
+    members: dict[str, list[tuple[Standings, float]]] = {label: [] for label in sorted(labels)}
+    for label, case, within in zip(labels, cases, tolerances, strict=True):
+        members[label] += [(case, float(within))] if len(case) else []
+    parts = list(members.values())
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(len(members), size=(samples, len(members)))
-    replicate = rng.integers(scores.shape[1], size=drawn.shape)
-    kappas = []
-    for chosen, at in zip(drawn, replicate, strict=True):
-        cases = np.concatenate([members[group] for group in chosen])
-        rows = np.repeat(at, [len(members[group]) for group in chosen])
-        wins, compared = _tally(scores[cases, rows], tolerances[cases])
-        met = compared > 0
-        if len(_groups(met)) == 1:
-            kappas.append(_scale(_pairwise(wins, compared, smoothing, clip)[1], met))
+    drawn = rng.integers(len(parts), size=(samples, len(parts)))
+    replicate = rng.integers(resamples, size=drawn.shape)
+
+    def kappa(chosen: NDArray[np.intp], at: NDArray[np.intp]) -> Floats | None:
+        draws = zip(chosen, at, strict=True)
+        rows = [(case[row], within) for part, row in draws for case, within in parts[part]]
+        return _fit(tally_standings(rows, size), smoothing, clip)
+
+    # With many methods nearly all the time is numpy's, which lets threads run side by side.
+    with ThreadPoolExecutor(os.cpu_count() if size > LARGE else 1) as pool:
+        kappas = [found for found in pool.map(kappa, drawn, replicate) if found is not None]
     if len(kappas) < USABLE * samples:
-        return np.full(scores.shape[2], np.nan), np.full(scores.shape[2], np.nan)
+        return np.full(size, np.nan), np.full(size, np.nan)
     low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 
@@ -155,49 +189,61 @@ def case_ranks(
 
     rank_i = 1 + number of methods better than i + half the number that tie with i.
     """
-    row = _checked(scores, "methods")
-    signs, tolerances = _per_case(1, higher_is_better, tolerance)
-    wins, compared = _tally(row[None, :] * signs[0], tolerances)
-    return np.where(np.isnan(row), np.nan, 1 + (compared - wins).sum(axis=1))
+    row = checked(scores, "methods")
+    tallied = tally(row[None, :], higher_is_better=higher_is_better, tolerance=tolerance)
+    lost = (tallied.compared - tallied.wins).sum(axis=1)
+    return np.where(np.isnan(row), np.nan, 1 + lost)
 
 
-def _tally(scores: Floats, tolerances: Floats) -> tuple[Floats, Floats]:
-    """S and n, [m, m] with zero diagonals, of scores of which the higher is the better."""
-    present = (~np.isnan(scores)).astype(np.float64)
-    compared = present.T @ present
-    np.fill_diagonal(compared, 0.0)
-    won = np.zeros(compared.shape)
-    # Blocks that fit the cache, of bytes: fastest to add up, but they hold no more than 255 wins.
-    step = max(1, BLOCK // max(1, len(won)))
-    for cases, first in product(range(0, len(scores), 255), range(0, len(won), step)):
-        block = np.zeros(won[first : first + step].shape, dtype=np.uint8)
-        for case in range(cases, min(cases + 255, len(scores))):
-            row, within = scores[case], tolerances[case]
-            mine = row[first : first + step, None]
-            # A difference, unlike row + within, rounds alike in both directions of a pair.
-            block += (mine - row > within if within else mine > row).view(np.uint8)
-        won[first : first + step] += block
-    return (compared + won - won.T) / 2, compared
-
-
-def _pairwise(
-    wins: Floats, compared: Floats, smoothing: float, clip: float | None
-) -> tuple[Floats, Floats]:
+def _pairwise(tallied: Tally, smoothing: float, clip: float | None) -> tuple[Floats, Floats]:
     """P and L, 0.5 and 0 on the diagonal and where nothing was compared."""
+    wins, compared = tallied.wins, tallied.compared
     share = np.divide(wins, compared, out=np.full(wins.shape, 0.5), where=compared > 0)
     # A difference of logarithms is antisymmetric to the last bit; that of a ratio is not.
     log = np.log(wins + smoothing if clip is None else np.clip(share, clip, 1 - clip))
     return share, log - log.T
 
 
-def _scale(logit: Floats, met: NDArray[np.bool_]) -> Floats:
+def _fit(tallied: Tally, smoothing: float, clip: float | None) -> Floats | None:
+    """The scale alone; None where the methods do not connect."""
+    met = tallied.compared > 0
+    if len(_groups(met)) != 1:
+        return None
+    if clip is not None:
+        return _scale(_pairwise(tallied, smoothing, clip)[1].sum(axis=1), met)
+    # Few different numbers of wins, so few logarithms.
+    log = np.log(np.arange(tallied.twice.max() + 1) / 2 + smoothing)[tallied.twice]
+    return _scale((log - log.T).sum(axis=1), met)
+
+
+def _scale(total: Floats, met: NDArray[np.bool_]) -> Floats:
     """The least-squares scale of sum zero: (D - A + 1/m) kappa = row sums of L, A who met whom."""
-    count = len(logit)
-    total: Floats = logit.sum(axis=1)
+    count = len(total)
     degree = met.sum(axis=1)
     if np.all(degree == count - 1):  # everyone met everyone: the system is m times the identity
         return total / count
+    if count > LARGE:
+        return _scale_by_kind(total, met | np.eye(count, dtype=bool))
     return np.asarray(np.linalg.solve(np.diag(degree) - met + 1 / count, total), dtype=np.float64)
+
+
+def _scale_by_kind(total: Floats, alike: NDArray[np.bool_]) -> Floats:
+    """The same for many methods, of few kinds: those of a kind met the same others, and each other.
+
+    With M = A + I and s its row sums, kappa_i = (total_i + sum of M_ij kappa_j) / s_i, so that the
+    sums of kappa over each kind make up a small system.
+    """
+    kinds: dict[bytes, int] = {}
+    rows = np.packbits(alike, axis=1)
+    kind = np.array([kinds.setdefault(row.tobytes(), len(kinds)) for row in rows])
+    members = np.bincount(kind)
+    _, first = np.unique(kind, return_index=True)
+    between = alike[np.ix_(first, first)].astype(np.float64)
+    reach = between @ members
+    system = np.diag(reach) - members[:, None] * (between - 1 / len(total))
+    sums = np.linalg.solve(system, np.bincount(kind, total))
+    kappa: Floats = (total + (between @ sums)[kind]) / reach[kind]
+    return kappa
 
 
 def _groups(met: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
@@ -222,30 +268,15 @@ def _order(kappa: Floats) -> NDArray[np.intp]:
     return best[np.lexsort((best, place))]
 
 
-def _checked(scores: ArrayLike, axes: str) -> Floats:
-    array = np.asarray(scores, dtype=np.float64)
-    if array.ndim != len(axes.split(",")):
-        raise ValueError(f"scores must have the axes [{axes}], not the shape {array.shape}")
-    if np.isinf(array).any():
-        raise ValueError("scores must be finite; mark an absent or undefined score by NaN")
-    return array
-
-
-def _per_case(cases: int, higher_is_better: Any, tolerance: ArrayLike) -> tuple[Floats, Floats]:
-    """The sign that makes higher better and the tolerance, [cases] each."""
-    flags = np.asarray(higher_is_better)
-    if flags.shape not in ((), (cases,)) or (flags.size and flags.dtype != np.bool_):
-        raise ValueError(
-            f"higher_is_better must be one bool or one for each of {cases} cases, "
-            f"not {higher_is_better!r}"
-        )
-    within = np.asarray(tolerance, dtype=np.float64)
-    if within.shape not in ((), (cases,)) or not np.all((within >= 0) & np.isfinite(within)):
-        raise ValueError(
-            f"tolerance must be one number >= 0 or one for each of {cases} cases, not {tolerance!r}"
-        )
-    signs = np.where(flags, 1.0, -1.0)
-    return np.broadcast_to(signs, cases), np.broadcast_to(within, cases)
+def _shape(cases: Sequence[Standings]) -> tuple[int, int]:
+    """How many resamples and methods the standings of cases have."""
+    if any(case.ndim != 2 for case in cases):
+        raise ValueError("the standings of a case must have the axes [resamples, methods]")
+    shapes = {case.shape for case in cases if case.size}
+    if len(shapes) != 1 or len({case.shape[1] for case in cases}) != 1:
+        raise ValueError(f"the standings of all cases must be of one shape, not {sorted(shapes)}")
+    [(resamples, methods)] = shapes
+    return resamples, methods
 
 
 def _check_mapping(smoothing: float, clip: float | None) -> None:

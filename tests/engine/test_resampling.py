@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from attrcheck.contracts import Protocol, Reduction
-from attrcheck.engine.resampling import RESAMPLES, interval, replicate, resample
+from attrcheck.engine.resampling import RESAMPLES, condense, interval, replicate, resample
+from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.store.seeds import derive
 
 
@@ -123,3 +124,68 @@ def test_a_resample_on_which_the_score_is_infinite_has_no_score():
     endless = Scoring(lambda values: math.inf)
     scores = replicate(endless, {"x": np.ones(2)}, np.ones((1, 2), int))
     assert np.isnan(scores).all()
+
+
+def condensed(replicates, higher=True, **others):
+    """The outcomes and standings of a case whose methods have these replicates."""
+    outcomes = {
+        name: Outcome("ok", score=0.5, replicates=np.array(values, dtype=float))
+        for name, values in replicates.items()
+    }
+    result = condense(CaseResult("a-b-c", higher, 8, 0.75, outcomes | others))
+    return {name: out.beats_random for name, out in result.outcomes.items()}, result.standings
+
+
+@pytest.mark.parametrize(
+    ("higher", "standings"), [(True, [[2, 1], [1, 1]]), (False, [[1, 2], [1, 1]])]
+)
+def test_standings_are_those_of_each_resample_in_the_direction_of_the_case(higher, standings):
+    away = Outcome("not_applicable", "not for this model")
+    _, found = condensed({"one": [0.3, 0.5], "two": [0.1, 0.5]}, higher, away=away)
+    assert found.dtype == np.uint8
+    assert found.tolist() == [[*row, 0] for row in standings]
+
+
+def test_scores_that_differ_by_rounding_alone_stand_alike():
+    _, found = condensed({"one": [0.3], "two": [0.1 + 0.2], "three": [0.3 + 1e-8]})
+    assert found.tolist() == [[1, 1, 2]]
+
+
+def test_a_resample_without_a_score_has_no_standing():
+    _, found = condensed({"one": [0.3, math.nan], "two": [math.nan, 0.1]})
+    assert found.tolist() == [[1, 0], [0, 1]]
+
+
+def test_who_beats_random():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(0, 1, size=50)
+    replicates = {
+        "random": wide,
+        "paired": wide + 0.01,  # both scatter widely, but together: the difference is sure
+        "apart": rng.normal(0.01, 1, size=50),
+        "worse": wide - 0.01,
+    }
+    others = {
+        "away": Outcome("not_applicable"),
+        "broken": Outcome("error", "it broke"),
+        "undefined": Outcome("undefined"),
+    }
+    beats, _ = condensed(replicates, **others)
+    assert beats == {
+        "random": None, "paired": True, "apart": False, "worse": False,
+        "away": None, "broken": False, "undefined": False,
+    }  # fmt: skip
+    lower, _ = condensed(replicates, higher=False)
+    assert lower == {"random": None, "paired": False, "apart": False, "worse": True}
+
+
+def test_without_random_nobody_is_compared_with_it():
+    assert condensed({"one": [0.5], "two": [0.4]})[0] == {"one": None, "two": None}
+    broken = Outcome("error", "it broke")
+    assert condensed({"one": [0.5]}, random=broken)[0] == {"one": None, "random": None}
+
+
+def test_a_case_without_any_score_has_no_resamples():
+    beats, found = condensed({}, one=Outcome("error", "it broke"))
+    assert beats == {"one": None}
+    assert found.shape == (0, 1)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from attrcheck import metarank
+from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, Curve, Outcome
 from attrcheck.engine.wire import dumps
 from attrcheck.report.document import build
@@ -39,7 +40,7 @@ def result(case, scores, higher=True):
         name: score if isinstance(score, Outcome) else scored(score, place % 3)
         for place, (name, score) in enumerate(scores.items())
     }
-    return CaseResult(case, higher, 8, 0.75, outcomes)
+    return condense(CaseResult(case, higher, 8, 0.75, outcomes))
 
 
 def document(*results, methods=None, **changes):

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.engine.wire import dumps, loads
 from attrcheck.gate import GateResult
@@ -20,7 +21,7 @@ def result(case, higher=True, **scores):
         else Outcome("ok", score=score, replicates=np.linspace(score, score + 0.1, 10), seconds=0.1)
         for name, score in scores.items()
     }
-    return CaseResult(case, higher, 8, 0.875, outcomes)
+    return condense(CaseResult(case, higher, 8, 0.875, outcomes))
 
 
 def document(*results, checks=(), **more):
@@ -61,7 +62,8 @@ def test_the_report_has_its_sections_in_order(two):
 def test_a_protocol_is_shown_with_its_settings_and_cost():
     passes = {"attribution": [1.0, 1.0], "observation": [9.0, 2.0]}
     outcome = Outcome("ok", score=0.5, replicates=np.ones(10), seconds=0.1, passes=passes)
-    found = document(CaseResult("a-x-up", True, 8, 0.875, {"one": outcome}, {"steps": 10}))
+    case = CaseResult("a-x-up", True, 8, 0.875, {"one": outcome}, {"steps": 10})
+    found = document(condense(case))
     assert cells(markdown.render(found), "up") == ["up", "higher", "8", "13", "steps=10"]
 
 
@@ -75,7 +77,7 @@ def test_fine_tuned_models_are_shown_before_and_after():
     }
     outcome = Outcome("ok", score=0.5, replicates=np.ones(10), seconds=0.1)
     case = CaseResult("a-x-up", True, 8, 0.875, {"one": outcome}, tuning=facts)
-    row = cells(markdown.render(document(case)), "a-x")
+    row = cells(markdown.render(document(condense(case))), "a-x")
     assert row == ["a-x", "mean, 4x4", "90.0% -> 95.0%", "50.0% -> 75.0%", "0.049", "-"]
 
 

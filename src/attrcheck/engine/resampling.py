@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from attrcheck.contracts import Protocol, Rows
+from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.store.seeds import derive
+from attrcheck.tallies import TOLERANCE, standings
 
 RESAMPLES = 1000
 LEVEL = 0.95
+NOBODY = Outcome("not_applicable")
 
 
 def resample(images: int, seed: int, pair: str) -> NDArray[np.int64]:
@@ -37,3 +42,36 @@ def interval(replicates: NDArray[np.float64]) -> tuple[float | None, float | Non
         return None, None
     low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
+
+
+def condense(result: CaseResult) -> CaseResult:
+    """The result with all that the fusion needs of the replicates, so that they need not cross.
+
+    That is who beats whom on each resample, a byte or two per method instead of eight, and who
+    beats `random`.
+    """
+    outcomes = result.outcomes
+    sign = 1.0 if result.higher_is_better else -1.0
+    size = max((len(outcome.replicates) for outcome in outcomes.values()), default=0)
+    scores = np.full((size, len(outcomes)), np.nan)
+    for column, outcome in zip(scores.T, outcomes.values(), strict=True):
+        column[: len(outcome.replicates)] = sign * outcome.replicates
+    rival = outcomes.get("random", NOBODY)
+    compared = {
+        name: replace(outcome, beats_random=_beats(outcome, rival, sign))
+        for name, outcome in outcomes.items()
+    }
+    return replace(result, outcomes=compared, standings=standings(scores, TOLERANCE))
+
+
+def _beats(outcome: Outcome, rival: Outcome, sign: float) -> bool | None:
+    """Whether the interval of the paired difference lies on the right side of zero.
+
+    None where there is nothing to compare. One to which a method applies without a score is lost.
+    """
+    if outcome is rival or not len(rival.replicates) or outcome.status == "not_applicable":
+        return None
+    if not len(outcome.replicates):
+        return False
+    low, _ = interval(sign * (outcome.replicates - rival.replicates))
+    return low is not None and low > 0

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attrcheck.contracts import Over
+from attrcheck.engine.wire import LOCAL
 
 Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
 CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_applicable"]
@@ -57,11 +58,14 @@ class Score:
 class Outcome(Score):
     """How one method did in one case, and what only the fusion needs.
 
-    replicates: the score on each resample of the images, empty where there is no score.
-    seconds: per image, to attribute.
+    replicates: the score on each resample of the images, empty where there is no score; it stays in
+    the process that computed it. beats_random: whether the interval of the paired difference to
+    `random` excludes zero, None where they are not to be compared. seconds: per image, to
+    attribute.
     """
 
-    replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), metadata=LOCAL)
+    beats_random: bool | None = None
     seconds: float | None = None
 
 
@@ -70,6 +74,8 @@ class CaseResult:
     """One case: what was ranked, over how many images, and the outcome of every method.
 
     tuning: the facts of the model's fine-tuning, where it had one. problems: writes that failed.
+    standings: `tallies.standings` of the methods on each resample, [resamples, methods] in the
+    order of the outcomes; `resampling.condense` makes them.
     """
 
     case: str
@@ -80,6 +86,7 @@ class CaseResult:
     protocol_settings: dict[str, Any] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    standings: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
 
 
 @dataclass(frozen=True)

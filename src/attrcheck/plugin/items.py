@@ -14,6 +14,7 @@ from attrcheck.engine.cases import table
 from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
+from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
 from attrcheck.engine.settings import cores
 from attrcheck.engine.wire import dumps
@@ -57,7 +58,7 @@ class CaseItem:
             pytest.fail(f"{self.case.id}: {error}", pytrace=False)
         finally:
             live.say("")
-        self.send(dumps(envelope(self.case.id, lab.settings, case=result)))
+        self.send(dumps(envelope(self.case.id, lab.settings, case=condense(result))))
         if lines := broken(result):
             pytest.fail("\n".join(lines), pytrace=False)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attrcheck import consistency, metarank
 from attrcheck.contracts import Case
-from attrcheck.engine.resampling import interval
 from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score
 from attrcheck.report import verdicts
 from attrcheck.report.types import (
@@ -25,10 +25,9 @@ from attrcheck.report.types import (
     SettingsShown,
 )
 from attrcheck.store.seeds import derive
+from attrcheck.tallies import TOLERANCE
 
 SCHEMA = 1
-TOLERANCE = 1e-9
-"""Scores of a case that are this close are ties."""
 
 
 def build(
@@ -103,7 +102,7 @@ class Ranking:
         if not len(self.there):
             return []
         low, high = self._intervals()
-        places = consistency.places(self.fused.kappa)
+        places = metarank.places(self.fused.kappa)
         return [self._entry(int(places[at]), at, low, high) for at in self.fused.order]
 
     def _entry(
@@ -166,35 +165,26 @@ class Ranking:
         return means
 
     def _intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        size = max(len(out.replicates) for r in self.results for out in r.outcomes.values())
-        replicates = np.full((len(self.results), len(self.there), size), np.nan)
-        for row, result in zip(replicates, self.results, strict=True):
-            for column, index in zip(row, self.there, strict=True):
-                values = result.outcomes[self.methods[index]].replicates
-                column[: len(values)] = values
+        names = [self.methods[index] for index in self.there]
         return metarank.intervals(
-            replicates,
+            [_standings(result, names) for result in self.results],
             [case.pair for case in self.table.cases],
-            higher_is_better=self.table.higher_is_better,
             tolerance=TOLERANCE,
             seed=derive(self.seed, "fusion"),
         )
 
     def _beats_random(self, method: str) -> Counts:
-        """In how many cases the interval of the paired difference to `random` excludes zero.
+        """In how many of the cases to which the method applies it beats `random`."""
+        beats = [result.outcomes[method].beats_random for result in self.results]
+        return Counts(beats.count(True), of=len(beats) - beats.count(None))
 
-        Of all to which the method applies: one without a score beats nobody.
-        """
-        beaten = of = 0
-        for result in self.results if method != "random" else []:
-            rival, outcome = result.outcomes.get("random"), result.outcomes[method]
-            if rival and len(rival.replicates) and outcome.status != "not_applicable":
-                of += 1
-                if len(outcome.replicates):
-                    sign = 1 if result.higher_is_better else -1
-                    low, _ = interval(sign * (outcome.replicates - rival.replicates))
-                    beaten += low is not None and low > 0
-        return Counts(beaten, of)
+
+def _standings(result: CaseResult, methods: Sequence[str]) -> NDArray[Any]:
+    """Those of the case, with these methods as columns."""
+    if list(result.outcomes) == methods:
+        return result.standings
+    columns = {name: column for column, name in enumerate(result.outcomes)}
+    return result.standings[:, [columns[name] for name in methods]]
 
 
 def _score(outcome: Outcome, rank: float | None) -> ScoreEntry:

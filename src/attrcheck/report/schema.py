@@ -9,7 +9,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from attrcheck.engine.wire import hints, key
+from attrcheck.engine.wire import hints, key, optional
 from attrcheck.report.types import Document
 
 PATH = Path(__file__).with_name("report.schema.json")
@@ -59,7 +59,7 @@ def _of_dataclass(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
         "description": " ".join((inspect.getdoc(kind) or "").split()),
         "type": "object",
         "properties": properties,
-        "required": sorted(properties),
+        "required": sorted(properties.keys() - optional(kind)),
         "additionalProperties": False,
     }
 

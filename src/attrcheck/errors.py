@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+LONGEST = 2000
+"""Characters of somebody else's text that a message repeats."""
+
+
 class AttrcheckError(Exception):
     """Shown without a traceback."""
 
@@ -23,6 +27,21 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     if close := difflib.get_close_matches(name, names, n=most, cutoff=0.5):
         return f"did you mean {' or '.join(close)}?"
     return f"there are: {', '.join(names) or 'none'}"
+
+
+def told(error: BaseException) -> str:
+    """The type of an exception and its text, cut; whatever its class makes of `str`.
+
+    >>> told(KeyError("x"))
+    "KeyError: 'x'"
+    """
+    try:
+        text = str(error)
+    except BaseException:
+        text = "(its text cannot be read)"
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} ... ({len(text):,} characters)"
+    return f"{type(error).__name__}: {text}"
 
 
 class MethodError(AttrcheckError):

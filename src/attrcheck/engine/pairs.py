@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Method, Rows, Tuning
+from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
 from attrcheck.datasets import DatasetError, checked
 from attrcheck.datasets import dataset as datasets
 from attrcheck.engine import keys
@@ -96,6 +96,16 @@ class Pair:
         """The method's checked maps of some of the images, or of others in their place."""
         return attribute_batch(method, self, part, seed, images)
 
+    @property
+    def remote(self) -> Remote | None:
+        """What runs methods in processes of their own, as its loader says."""
+        return self.loader.remote if self.loader else None
+
+    def spoilt(self) -> None:
+        """Load the dataset and its models anew when they are next asked for."""
+        if self.loader:
+            self.loader.forget(self)
+
     def altered(self, how: str, **changes: Any) -> Pair:
         """The pair with another network, predictor, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
@@ -114,6 +124,7 @@ class Loader:
 
     device: str
     store: Store | None = None
+    remote: Remote | None = None
     _pairs: OrderedDict[Any, Pair] = field(default_factory=OrderedDict, repr=False)
     _datasets: OrderedDict[Any, Dataset] = field(default_factory=OrderedDict, repr=False)
 
@@ -132,9 +143,11 @@ class Loader:
         return _kept(self._pairs, (dataset, model, images, tuning), load)
 
     def forget(self, pair: Pair) -> None:
-        """Load a pair anew when it is next asked for: a method may have spoilt its network."""
-        for key in [key for key, known in self._pairs.items() if known.name == pair.name]:
+        """Load a dataset and its models anew when next asked for: a method may have spoilt them."""
+        name = pair.dataset.name
+        for key in [key for key, known in self._pairs.items() if known.dataset.name == name]:
             del self._pairs[key]
+        self._datasets.pop(name, None)
 
     def dataset(self, name: str) -> Dataset:
         """The whole dataset, which must have what it is registered to offer."""
@@ -194,11 +207,27 @@ def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
 
 def _load_dataset(name: str) -> Dataset:
     spec = datasets.get(name)
-    data = checked(spec.load())
+    data = _copied(checked(spec.load()))
     for offer in spec.offers:
         if getattr(data, offer, None) is None:
             raise DatasetError(f"dataset {name!r} offers {offer!r}, but Dataset.{offer} is None")
     return data
+
+
+def _copied(data: Dataset) -> Dataset:
+    """The dataset with tensors of its own: whoever made it may hand out the same ones again."""
+
+    def training() -> tuple[Tensor, Tensor]:
+        images, labels = data.training()  # type: ignore[misc]
+        return images.clone(), labels.clone()
+
+    return replace(
+        data,
+        images=data.images.clone(),
+        labels=data.labels.clone(),
+        masks=None if data.masks is None else data.masks.clone(),
+        training=training if data.training else None,
+    )
 
 
 def _build(spec: ModelSpec, data: Dataset, device: str) -> nn.Module:

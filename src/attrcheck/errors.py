@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-
 LONGEST = 2000
 """Characters of somebody else's text that a message repeats."""
 

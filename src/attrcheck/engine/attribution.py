@@ -38,14 +38,20 @@ KINDS: dict[str, Callable[[Tensor], bool]] = {
 """What is a torch.Tensor, and not one float per pixel."""
 
 
-def attribute(method: Method, pair: Pair, seed: int) -> Entry:
-    """Maps [N, H, W] of all images, with the seconds they took and how many are constant."""
+def attribute(
+    method: Method, pair: Pair, seed: int, working: Callable[[], None] = lambda: None
+) -> Entry:
+    """Maps [N, H, W] of all images, with the seconds they took and how many are constant.
+
+    `working` is called before each batch.
+    """
     if pair.remote and (answer := pair.remote.attribute(method, pair, seed)) is not None:
         return Entry({"maps": answer[0]}, answer[1])
     parts = []
     seconds = 0.0
     with unchanged(method, pair):
         for part in pair.slices():
+            working()
             start = time.perf_counter()
             parts.append(attribute_batch(method, pair, part, seed))
             seconds += time.perf_counter() - start

@@ -6,7 +6,7 @@ import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -39,11 +39,21 @@ class ModelError(AttrcheckError):
     """A model that does not do what a classifier of its dataset does."""
 
 
+class Source(NamedTuple):
+    """What a pair is loaded by."""
+
+    dataset: str
+    model: str
+    images: int | None
+    tuning: Tuning | None
+
+
 @dataclass(frozen=True, eq=False)
 class Pair:
     """A dataset x model, ready; see `contracts.Pair`.
 
     whole: all of the dataset, if it has more images than are used. loader: where it came from.
+    source: what that was asked for. changes: what was put in place of its parts since.
     """
 
     dataset: Dataset
@@ -56,6 +66,8 @@ class Pair:
     tuned: Mapping[str, Any] = field(default_factory=dict)
     whole: Dataset | None = None
     loader: Loader | None = None
+    source: Source | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -109,7 +121,8 @@ class Pair:
     def altered(self, how: str, **changes: Any) -> Pair:
         """The pair with another network, predictor, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
-        return replace(self, key={**self.key, "altered": f"{before}{how};"}, **changes)
+        key = {**self.key, "altered": f"{before}{how};"}
+        return replace(self, key=key, changes={**self.changes, **changes}, **changes)
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
@@ -163,7 +176,8 @@ class Loader:
         data = whole.head(images)
         key = keys.of_pair(data, whole, spec.build, network, self.device)
         pair = pair_of(network, data, model, self.device)
-        return replace(pair, key=key, tuned=facts, whole=whole, loader=self)
+        source = Source(dataset, model, images, tuning)
+        return replace(pair, key=key, tuned=facts, whole=whole, loader=self, source=source)
 
 
 def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:

@@ -192,6 +192,12 @@ def _value(value: Any, seen: tuple[int, ...]) -> Any:
         return [type(value).__name__, getattr(value, "typecode", ""), bytes(value)]
     if isinstance(value, types.ModuleType):
         return version(value.__name__.partition(".")[0])
+    if isinstance(value, io.BytesIO | io.StringIO):
+        return [type(value).__name__, value.tell(), value.getvalue()]
+    if hasattr(type(value), "__array_interface__"):  # as an image of PIL
+        return [type(value).__name__, np.asarray(value)]
+    if _is_torch(value, "Generator"):
+        return [type(value).__name__, value.get_state()]
     if isinstance(value, io.IOBase | logging.Logger):
         return [type(value).__name__, str(getattr(value, "name", ""))]
     if isinstance(value, Enum):
@@ -225,8 +231,12 @@ def _names(slots: Any) -> Iterable[str]:
 
 
 def _is_tensor(value: Any) -> bool:
+    return _is_torch(value, "Tensor")
+
+
+def _is_torch(value: Any, kind: str) -> bool:
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    return torch is not None and isinstance(value, getattr(torch, kind))
 
 
 def _array(value: Any) -> tuple[str, np.ndarray[Any, Any]]:
@@ -238,8 +248,11 @@ def _array(value: Any) -> tuple[str, np.ndarray[Any, Any]]:
         return str(values.dtype), values
     kind = str(value.dtype).removeprefix("torch.")
     value = value.detach()
-    if value.is_meta or value.is_nested:
-        return f"{kind} {value.layout} {tuple(value.size(0) for _ in (0,))}", np.empty(0)
+    if value.is_meta:
+        return f"{kind} meta {tuple(value.shape)}", np.empty(0)
+    if value.is_nested:
+        parts = [part.cpu() for part in value.unbind()]
+        return f"{kind} nested", np.array([digest(part) for part in parts])
     value = (value.dequantize() if value.is_quantized else value).cpu().to_dense()
     # numpy has no bfloat16.
     return kind, (value.float() if kind == "bfloat16" else value).resolve_conj().numpy()

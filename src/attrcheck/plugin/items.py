@@ -125,6 +125,8 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
         memory=options.memory(config),
         images_given=options.value(config, "images") is not None,
+        isolate=options.isolate(config),
+        timeout=options.number(config, "timeout", 0) or None,
     )
 
 

@@ -69,16 +69,9 @@ def not_applicable(method: Method, pair: Pair) -> str | None:
     """Why a method cannot be right on the pair's model; None where it can."""
     if pair.remote and (answer := pair.remote.not_applicable(method, pair)) is not None:
         return answer[0]
-    with _guarded(method, pair):
-        try:
-            reason = method.not_applicable(pair.network)
-            return None if reason is None else str(reason)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise MethodError(
-                f"{_where(method, pair)}: `not_applicable` raised {told(error)}"
-            ) from error
+    with _guarded(method, pair), _blamed(method, pair, "when asked whether it applies "):
+        reason = method.not_applicable(pair.network)
+        return None if reason is None else str(reason)
 
 
 @contextmanager
@@ -142,26 +135,29 @@ def attribute_batch(
     optional = {name: value for name, value in offers.items() if name in asked}
     devices = [images.device] if images.device.type == "cuda" else []
     first = pair.dataset.ids[part][0]
-    with (
-        _guarded(method, pair),
-        seeded(derive(seed, pair.dataset.name, first, method.name, "global"), devices),
-    ):
-        try:
-            maps = _checked(
-                method.attribute(pair.network, images, targets, **optional), method, pair, part
-            )
-        except (MethodError, KeyboardInterrupt):  # a person may have pressed it
-            raise
-        except BaseException as error:  # also what ends a process, or skips a test
-            raise MethodError(
-                f"{_where(method, pair)} raised {told(error)}, in the batch that starts with "
-                f"image {first!r}"
-            ) from error
+    with _guarded(method, pair):
+        start = derive(seed, pair.dataset.name, first, method.name, "global")
+        batch = f"in the batch that starts with image {first!r} "
+        with _blamed(method, pair, batch), seeded(start, devices):
+            maps = method.attribute(pair.network, images, targets, **optional)
+    with _blamed(method, pair, "when its maps were read "):
+        checked = _checked(maps, method, pair, part)
     for parameter in pair.network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
     if not torch.equal(images, given) or not torch.equal(targets, pair.labels[part]):
         raise MethodError(f"{_where(method, pair)} changed its input; work on a copy")
-    return maps
+    return checked
+
+
+@contextmanager
+def _blamed(method: Method, pair: Pair, when: str = "") -> Iterator[None]:
+    """Whatever is raised is an error of the method: also what ends a process, or skips a test."""
+    try:
+        yield
+    except (MethodError, KeyboardInterrupt):  # a person may have pressed it
+        raise
+    except BaseException as error:
+        raise MethodError(f"{_where(method, pair)} {when}raised {told(error)}") from error
 
 
 @contextmanager

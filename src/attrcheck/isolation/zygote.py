@@ -106,10 +106,15 @@ def limit_memory(more: int) -> None:
 
 def _close(control: socket.socket, process: int, parent: int) -> None:
     """Hang up, and wait for the zygote to end all that it made."""
+    if os.getpid() != parent:
+        control.close()
+        return
+    with suppress(OSError):
+        control.shutdown(socket.SHUT_RDWR)  # a later copy of this process may hold it open too
     control.close()
-    if os.getpid() == parent:
-        with suppress(ChildProcessError):
-            os.waitpid(process, 0)
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(process, signal.SIGTERM)
+        os.waitpid(process, 0)
 
 
 def _listen(control: socket.socket, serve: Callable[[Connection], None]) -> None:

@@ -127,7 +127,7 @@ def exchanges_mean(dataset, **_):
     object.__setattr__(dataset, "mean", (0.0, 0.0))
 
 
-@does("edits the dataset, then raises", "raised ValueError: after")
+@does("edits the dataset, then raises", "raised ValueError in the batch .*: after")
 def edits_and_raises(dataset, **_):
     dataset.images.zero_()
     raise ValueError("after")
@@ -272,14 +272,18 @@ def turns_python(**_):
     random.seed(1)
 
 
-@does("is not applicable, badly", "whether it applies raised", not_applicable=lambda model: 1 / 0)
+@does(
+    "is not applicable, badly",
+    "raised ZeroDivisionError in `not_applicable`",
+    not_applicable=lambda model: 1 / 0,
+)
 def inapplicable(**_):
     pass
 
 
 @does(
     "skips where it is asked whether it applies",
-    "whether it applies raised Skipped",
+    "raised Skipped in `not_applicable`",
     not_applicable=lambda model: pytest.skip("no"),
 )
 def skips_early(**_):
@@ -332,15 +336,15 @@ def deep():
     return deep()
 
 
-raises("exits", "raised SystemExit: 0", lambda: SystemExit(0))
-raises("fails the test", "raised Failed: no", lambda: pytest.fail.Exception("no"))
-raises("skips the test", "raised Skipped: no", lambda: pytest.skip.Exception("no"))
-raises("ends the session", "raised Exit: no", lambda: pytest.exit.Exception("no"))
+raises("exits", "raised SystemExit in the batch .*: 0", lambda: SystemExit(0))
+raises("fails the test", "raised Failed in the batch .*: no", lambda: pytest.fail.Exception("no"))
+raises("skips the test", "raised Skipped in the batch .*: no", lambda: pytest.skip.Exception("no"))
+raises("ends the session", "raised Exit in the batch .*: no", lambda: pytest.exit.Exception("no"))
 raises("closes a generator", "raised GeneratorExit", GeneratorExit)
 raises("stops an iteration", "raised StopIteration", StopIteration)
 raises("recurses", "raised RecursionError", deep)
 raises("runs out of memory", "raised MemoryError", MemoryError)
-raises("has no text", r"raised MuteError: \(its text cannot be read\)", MuteError)
+raises("has no text", r"raised MuteError .*: \(its text cannot be read\)", MuteError)
 raises("says 5 MB", r"\.\.\. \(5,000,000 characters\)", lambda: ValueError("x" * 5_000_000))
 raises("asserts", "raised AssertionError", AssertionError)
 

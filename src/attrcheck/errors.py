@@ -28,11 +28,11 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     return f"there are: {', '.join(names) or 'none'}"
 
 
-def told(error: BaseException) -> str:
-    """The type of an exception and its text, cut; whatever its class makes of `str`.
+def text_of(error: BaseException) -> str:
+    """The text of an exception, cut; whatever its class makes of `str`.
 
-    >>> told(KeyError("x"))
-    "KeyError: 'x'"
+    >>> text_of(KeyError("x"))
+    "'x'"
     """
     try:
         text = str(error)
@@ -40,7 +40,7 @@ def told(error: BaseException) -> str:
         text = "(its text cannot be read)"
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]} ... ({len(text):,} characters)"
-    return f"{type(error).__name__}: {text}"
+    return text
 
 
 class MethodError(AttrcheckError):

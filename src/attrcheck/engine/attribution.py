@@ -20,7 +20,7 @@ from torch import Tensor
 
 from attrcheck.contracts import Method, Pair
 from attrcheck.engine import keys
-from attrcheck.errors import MethodError, told
+from attrcheck.errors import MethodError, text_of
 from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
 from attrcheck.methods import method as methods
@@ -69,7 +69,7 @@ def not_applicable(method: Method, pair: Pair) -> str | None:
     """Why a method cannot be right on the pair's model; None where it can."""
     if pair.remote and (answer := pair.remote.not_applicable(method, pair)) is not None:
         return answer[0]
-    with _guarded(method, pair), _blamed(method, pair, "when asked whether it applies "):
+    with _guarded(method, pair), _blamed(method, pair, "in `not_applicable`"):
         reason = method.not_applicable(pair.network)
         return None if reason is None else str(reason)
 
@@ -135,12 +135,12 @@ def attribute_batch(
     optional = {name: value for name, value in offers.items() if name in asked}
     devices = [images.device] if images.device.type == "cuda" else []
     first = pair.dataset.ids[part][0]
+    place = f"in the batch that starts with image {first!r}"
     with _guarded(method, pair):
         start = derive(seed, pair.dataset.name, first, method.name, "global")
-        batch = f"in the batch that starts with image {first!r} "
-        with _blamed(method, pair, batch), seeded(start, devices):
+        with _blamed(method, pair, place), seeded(start, devices):
             maps = method.attribute(pair.network, images, targets, **optional)
-    with _blamed(method, pair, "when its maps were read "):
+    with _blamed(method, pair, f"{place}, when its maps were read"):
         checked = _checked(maps, method, pair, part)
     for parameter in pair.network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
@@ -150,14 +150,16 @@ def attribute_batch(
 
 
 @contextmanager
-def _blamed(method: Method, pair: Pair, when: str = "") -> Iterator[None]:
+def _blamed(method: Method, pair: Pair, place: str) -> Iterator[None]:
     """Whatever is raised is an error of the method: also what ends a process, or skips a test."""
     try:
         yield
     except (MethodError, KeyboardInterrupt):  # a person may have pressed it
         raise
     except BaseException as error:
-        raise MethodError(f"{_where(method, pair)} {when}raised {told(error)}") from error
+        raise MethodError(
+            f"{_where(method, pair)} raised {type(error).__name__} {place}: {text_of(error)}"
+        ) from error
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Loader, Pair
 from attrcheck.engine.resampling import interval, replicate, resample
 from attrcheck.engine.results import CaseResult, Outcome
-from attrcheck.errors import AttrcheckError, MethodError, told
+from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
@@ -240,7 +240,7 @@ def find(name: str) -> Method:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise MethodError(f"method {name!r} cannot be loaded: {told(error)}") from error
+        raise MethodError(f"method {name!r} cannot be loaded: {text_of(error)}") from error
 
 
 def base_of(method: Method) -> Method | None:
@@ -258,7 +258,7 @@ def key_of(method: Method) -> str:
     except BaseException as error:
         raise MethodError(
             f"method {method.name!r}: what it holds cannot be told from anything else, so that "
-            f"its results cannot be kept: {told(error)}"
+            f"its results cannot be kept: {text_of(error)}"
         ) from error
 
 

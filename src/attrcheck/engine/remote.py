@@ -28,7 +28,7 @@ from attrcheck.contracts import Dataset, Method, Settings
 from attrcheck.engine.attribution import attribute, attribute_batch, not_applicable, unchanged
 from attrcheck.engine.evaluation import find
 from attrcheck.engine.pairs import Loader, Pair, Source
-from attrcheck.errors import AttrcheckError, MethodError, told
+from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.isolation.zygote import AVAILABLE, Copy, Zygote, ZygoteLostError, limit_memory
 from attrcheck.methods import method as methods
 from attrcheck.store.entries import Key, Store
@@ -285,15 +285,15 @@ def _serve(connection: Connection, settings: Settings, chosen: Mapping[str, Meth
         try:
             pair = _pair(loader, request)
         except Exception as error:
-            send({"kind": UNKNOWN, "text": told(error)})
+            send({"kind": UNKNOWN, "text": text_of(error)})
             continue
         try:
             with limited_to(settings.memory):
                 send(*_run(request, chosen[request.method], pair, working))
         except MethodError as error:
             send({"kind": ERROR, "text": str(error)})
-        except KeyboardInterrupt as error:  # its own doing: no terminal is connected to it
-            text = f"method {request.method!r} on {pair.name} raised {told(error)}"
+        except KeyboardInterrupt:  # its own doing: no terminal is connected to it
+            text = f"method {request.method!r} on {pair.name} raised KeyboardInterrupt"
             send({"kind": ERROR, "text": text})
 
 

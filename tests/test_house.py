@@ -21,7 +21,7 @@ FLOORS = (
     ("errors", "contracts", "ranks", "tallies", "metarank"),
     ("registry", "consistency", "gate"),
     ("store", "tensors"),
-    ("graph",),
+    ("graph", "isolation"),
     ("datasets", "removal"),
     ("methods",),
     ("training",),

@@ -33,6 +33,10 @@ Over: TypeAlias = Literal["methods", "cases", "protocols", "models", "suite"]
 """What a check ranges over."""
 
 
+Isolate: TypeAlias = Literal["auto", "on", "off"]
+"""Which methods run in processes of their own: a user's, where the system can do it; all; none."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the options of a run come to, in one process of it.
@@ -40,7 +44,8 @@ class Settings:
     images: of each case; None takes all. images_given: whether that number was asked for; then
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
     free. run: tells this run's records from those of others. verify: the share of stored entries
-    that is computed again and compared.
+    that is computed again and compared. isolate: which methods run in processes of their own.
+    timeout: seconds that a batch may take there; None: for ever.
     """
 
     profile: str
@@ -55,6 +60,8 @@ class Settings:
     memory: int | None
     images_given: bool = False
     verify: float = 0.0
+    isolate: Isolate = "off"
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)
@@ -389,6 +396,30 @@ class Pair(Interface):
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
+
+    @property
+    def remote(self) -> Remote | None:
+        """What runs methods in processes of their own; None: all run in this one."""
+
+    def spoilt(self) -> None:
+        """A method may have changed what it was handed: load all of it anew when next asked for."""
+
+
+class Remote(Interface):
+    """Runs methods in processes of their own. None is the answer for one that it does not run."""
+
+    def attribute(
+        self, method: Method, pair: Pair, seed: int
+    ) -> tuple[NDArray[np.float32], dict[str, Any]] | None:
+        """The checked maps of all images, and facts about them."""
+
+    def attribute_batch(
+        self, method: Method, pair: Pair, part: slice, seed: int, images: Tensor | None
+    ) -> NDArray[np.float32] | None:
+        """The checked maps of some images, or of others in their place."""
+
+    def not_applicable(self, method: Method, pair: Pair) -> tuple[str | None] | None:
+        """Why the method cannot be right on the pair's model, or None; in a tuple of one."""
 
 
 class Evaluation(Interface):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+LONGEST = 2000
+"""Characters of somebody else's text that a message repeats."""
+
 
 class AttrcheckError(Exception):
     """Shown without a traceback."""
@@ -23,6 +26,21 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     if close := difflib.get_close_matches(name, names, n=most, cutoff=0.5):
         return f"did you mean {' or '.join(close)}?"
     return f"there are: {', '.join(names) or 'none'}"
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an exception, cut; whatever its class makes of `str`.
+
+    >>> text_of(KeyError("x"))
+    "'x'"
+    """
+    try:
+        text = str(error)
+    except BaseException:
+        text = "(its text cannot be read)"
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} ... ({len(text):,} characters)"
+    return text
 
 
 class MethodError(AttrcheckError):

@@ -19,6 +19,7 @@ RUN = (
     "--attr-threads=1",
     "--attr-report",
 )
+TOGETHER = ("--attr-isolate=off",)
 # Fails or dies once, in one case only: the flag file remembers.
 SUICIDE = """
     if images.shape[0] and float(next(model.parameters()).abs().max()) > 5:
@@ -61,7 +62,7 @@ def test_two_workers_write_the_very_report_of_one_process(project, monkeypatch):
 def test_a_killed_worker_is_named_the_run_is_incomplete_and_can_be_resumed(project):
     flag = str(project.path / "died")
     project.makeconftest(TINY + method("mine", SUICIDE.format(flag=flag).strip()))
-    hurt = project.runpytest_subprocess(*RUN, "-n2", "--dist=worksteal")
+    hurt = project.runpytest_subprocess(*RUN, *TOGETHER, "-n2", "--dist=worksteal")
     assert hurt.ret == pytest.ExitCode.TESTS_FAILED
     hurt.stdout.fnmatch_lines(
         [
@@ -85,7 +86,7 @@ def test_a_killed_worker_is_named_the_run_is_incomplete_and_can_be_resumed(proje
 def test_no_worker_left_to_restart_is_incomplete_too(project):
     flag = str(project.path / "died")
     project.makeconftest(TINY + method("mine", SUICIDE.format(flag=flag).strip()))
-    result = project.runpytest_subprocess(*RUN, "-n1", "--max-worker-restart=0")
+    result = project.runpytest_subprocess(*RUN, *TOGETHER, "-n1", "--max-worker-restart=0")
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*INCOMPLETE: no result from * item*halves-steep-*"])
 

@@ -1,11 +1,17 @@
-"""Run one method on one dataset x model, and hold it to its contract: how a map is checked."""
+"""Run one method on one dataset x model, and hold it to its contract: how a map is checked.
+
+A method is somebody else's code. What it changes for others is put back or is its error, and so is
+whatever it raises or returns; see `isolation` for what is watched, and for processes of their own.
+"""
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,24 +19,42 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attrcheck.contracts import Method, Pair
-from attrcheck.errors import MethodError
+from attrcheck.engine import keys
+from attrcheck.errors import MethodError, text_of
 from attrcheck.graph.guard import Snapshot
+from attrcheck.isolation.guard import EDITED, Guard
+from attrcheck.methods import method as methods
 from attrcheck.store.entries import Entry
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.draws import seeded
 
+KINDS: dict[str, Callable[[Tensor], bool]] = {
+    "a nested tensor": lambda maps: maps.is_nested,
+    "a sparse tensor": lambda maps: maps.layout is not torch.strided,
+    "a quantized tensor": lambda maps: maps.is_quantized,
+    "a tensor without values, on the device meta": lambda maps: maps.is_meta,
+    "complex numbers": lambda maps: maps.is_complex(),
+}
+"""What is a torch.Tensor, and not one float per pixel."""
 
-def attribute(method: Method, pair: Pair, seed: int) -> Entry:
-    """Maps [N, H, W] of all images, with the seconds they took and how many are constant."""
+
+def attribute(
+    method: Method, pair: Pair, seed: int, working: Callable[[], None] = lambda: None
+) -> Entry:
+    """Maps [N, H, W] of all images, with the seconds they took and how many are constant.
+
+    `working` is called before each batch.
+    """
+    if pair.remote and (answer := pair.remote.attribute(method, pair, seed)) is not None:
+        return Entry({"maps": answer[0]}, answer[1])
     parts = []
     seconds = 0.0
-    before = Snapshot.of(pair.network)
-    for part in pair.slices():
-        start = time.perf_counter()
-        parts.append(attribute_batch(method, pair, part, seed))
-        seconds += time.perf_counter() - start
-    if change := before.change(pair.network):
-        raise MethodError(f"{_where(method, pair)} {change}; work on a copy, or undo it")
+    with unchanged(method, pair):
+        for part in pair.slices():
+            working()
+            start = time.perf_counter()
+            parts.append(attribute_batch(method, pair, part, seed))
+            seconds += time.perf_counter() - start
     maps = np.concatenate(parts)
     constant = _constant(maps)
     if constant.any() and not method.constant:
@@ -39,6 +63,37 @@ def attribute(method: Method, pair: Pair, seed: int) -> Entry:
             f"{_first(pair, constant)}: it ranks no pixel above another"
         )
     return Entry({"maps": maps}, {"seconds": seconds, "constant": int(constant.sum())})
+
+
+def not_applicable(method: Method, pair: Pair) -> str | None:
+    """Why a method cannot be right on the pair's model; None where it can."""
+    if pair.remote and (answer := pair.remote.not_applicable(method, pair)) is not None:
+        return answer[0]
+    with _guarded(method, pair), _blamed(method, pair, "in `not_applicable`"):
+        reason = method.not_applicable(pair.network)
+        return None if reason is None else str(reason)
+
+
+@contextmanager
+def unchanged(method: Method, pair: Pair) -> Iterator[None]:
+    """An error of the method if the model, or what it sees of the dataset, is not as it was after.
+
+    Whole tensors are compared, so this is for all batches together.
+    """
+    before, seen = Snapshot.of(pair.network), _seen(method, pair)
+    yield
+    if (change := before.change(pair.network)) or seen != _seen(method, pair):
+        pair.spoilt()
+        raise MethodError(f"{_where(method, pair)} {change or EDITED}; work on a copy, or undo it")
+
+
+def _seen(method: Method, pair: Pair) -> str:
+    """The bytes of the dataset that a user's own method is handed: numpy's edits are not counted.
+
+    Built-in methods do not edit it through numpy.
+    """
+    asks = "dataset" in _parameters(method)
+    return keys.of_dataset(pair.reference) if asks and methods.is_own(method.name) else ""
 
 
 @dataclass
@@ -69,26 +124,65 @@ def attribute_batch(
 
     Global random numbers are seeded, and put back after.
     """
+    if pair.remote:
+        answer = pair.remote.attribute_batch(method, pair, part, seed, instead)
+        if answer is not None:
+            return answer
     given = pair.images[part] if instead is None else instead
     images, targets = given.clone(), pair.labels[part].clone()
-    asked = inspect.signature(method.attribute).parameters
     offers = {"seeds": pair.seeds(part, seed, method.name), "dataset": pair.reference}
+    asked = _parameters(method)
     optional = {name: value for name, value in offers.items() if name in asked}
     devices = [images.device] if images.device.type == "cuda" else []
     first = pair.dataset.ids[part][0]
-    with seeded(derive(seed, pair.dataset.name, first, method.name, "global"), devices):
-        try:
+    place = f"in the batch that starts with image {first!r}"
+    with _guarded(method, pair):
+        start = derive(seed, pair.dataset.name, first, method.name, "global")
+        with _blamed(method, pair, place), seeded(start, devices):
             maps = method.attribute(pair.network, images, targets, **optional)
-        except Exception as error:
-            raise MethodError(
-                f"{_where(method, pair)} raised {type(error).__name__} in the batch that starts "
-                f"with image {first!r}: {error}"
-            ) from error
+    with _blamed(method, pair, f"{place}, when its maps were read"):
+        checked = _checked(maps, method, pair, part)
     for parameter in pair.network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
     if not torch.equal(images, given) or not torch.equal(targets, pair.labels[part]):
         raise MethodError(f"{_where(method, pair)} changed its input; work on a copy")
-    return _checked(maps, method, pair, part)
+    return checked
+
+
+@contextmanager
+def _blamed(method: Method, pair: Pair, place: str) -> Iterator[None]:
+    """Whatever is raised is an error of the method: also what ends a process, or skips a test."""
+    try:
+        yield
+    except (MethodError, KeyboardInterrupt):  # a person may have pressed it
+        raise
+    except BaseException as error:
+        raise MethodError(
+            f"{_where(method, pair)} raised {type(error).__name__} {place}: {text_of(error)}"
+        ) from error
+
+
+@contextmanager
+def _guarded(method: Method, pair: Pair) -> Iterator[None]:
+    """Put back what the method changes in this process; its error, if others may have noticed."""
+    guard = Guard.of(pair.reference)
+    try:
+        yield
+    except BaseException:
+        guard.restore(pair.reference)
+        pair.spoilt()
+        raise
+    if change := guard.restore(pair.reference):
+        pair.spoilt()
+        raise MethodError(f"{_where(method, pair)} {change}; work on a copy, or undo it")
+
+
+def _parameters(method: Method) -> Any:
+    """The names by which a method may be called."""
+    try:
+        return inspect.signature(method.attribute).parameters
+    except (TypeError, ValueError):  # not to be told, as of some that are not written in Python
+        return ()
 
 
 def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[np.float32]:
@@ -98,16 +192,21 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
         raise MethodError(
             f"{_where(method, pair)} returned {type(maps).__name__}, not a torch.Tensor"
         )
-    if tuple(maps.shape) == tuple(images.shape):
-        maps = maps.sum(1)
-    if tuple(maps.shape) != (n, height, width):
-        raise MethodError(
-            f"{_where(method, pair)} returned a tensor of shape {list(maps.shape)} for images "
-            f"{list(images.shape)}; wanted {[n, height, width]}, or the shape of the images"
-        )
-    # A copy: the method may fill the same tensor again for the next batch.
-    array = maps.detach().to("cpu", torch.float32, copy=True).numpy()
-    bad = ~np.isfinite(array).all(axis=(1, 2))
+    with torch._C.DisableTorchFunctionSubclass():  # a subclass may have a mind of its own
+        for kind, holds in KINDS.items():
+            if holds(maps):
+                raise MethodError(f"{_where(method, pair)} returned {kind}, not floats as they are")
+        maps = maps.detach()
+        if tuple(maps.shape) == tuple(images.shape):
+            maps = maps.sum(1)
+        if tuple(maps.shape) != (n, height, width):
+            raise MethodError(
+                f"{_where(method, pair)} returned a tensor of shape {list(maps.shape)} for images "
+                f"{list(images.shape)}; wanted {[n, height, width]}, or the shape of the images"
+            )
+        # A copy: the method may fill the same tensor again for the next batch.
+        array: NDArray[np.float32] = maps.to("cpu", torch.float32, copy=True).numpy()
+    bad = np.asarray(~np.isfinite(array).all(axis=(1, 2)))
     if bad.any():
         raise MethodError(
             f"{_where(method, pair)} returned values that are not finite for image "

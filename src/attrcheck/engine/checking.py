@@ -12,13 +12,13 @@ import torch
 from attrcheck.checks import known
 from attrcheck.contracts import Case, Check, Method, Verdict
 from attrcheck.engine import keys
+from attrcheck.engine.attribution import not_applicable, unchanged
 from attrcheck.engine.cases import sample
 from attrcheck.engine.evaluation import key_of
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import CheckResult, CheckStatus, plain_figures
 from attrcheck.errors import MethodError
-from attrcheck.graph.guard import Snapshot
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.fingerprints import of_code
@@ -113,7 +113,7 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
     pairs = list({case.pair: case for case in lab.cases}.values())
     for case in dict.fromkeys([*sample(pairs), *pairs]):
         pair = lab.pair(case.dataset, case.model, lab.settings.images)
-        if not method.not_applicable(pair.network):
+        if not not_applicable(method, pair):
             break
     key = keys.of_verdict(
         pair=pair.key,
@@ -132,17 +132,14 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
 
 
 def _look(check: Check, method: Method, pair: Pair) -> Verdict:
-    if reason := method.not_applicable(pair.network):
+    if reason := not_applicable(method, pair):
         return Verdict(None, {}, reason)
-    before = Snapshot.of(pair.network)
     try:
-        verdict = check.run(method, pair)
-        spoilt = before.change(pair.network) is not None
+        with unchanged(method, pair):
+            return check.run(method, pair)
     except MethodError as error:
-        verdict, spoilt = Verdict(False, reason=str(error)), True
-    if spoilt and pair.loader:
-        pair.loader.forget(pair)  # `contract` says so; whoever comes next gets the model as it was
-    return verdict
+        pair.spoilt()  # whoever comes next gets the model as it was
+        return Verdict(False, reason=str(error))
 
 
 def _told(check: Check, method: Method, pair: Pair, verdict: Verdict) -> CheckResult:

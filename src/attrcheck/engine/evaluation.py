@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from typing import Any
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 
 from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
 from attrcheck.engine import keys
-from attrcheck.engine.attribution import Reattribution, attribute
+from attrcheck.engine.attribution import Reattribution, attribute, not_applicable, unchanged
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Loader, Pair
 from attrcheck.engine.resampling import interval, replicate, resample
 from attrcheck.engine.results import CaseResult, Curve, Outcome
-from attrcheck.errors import MethodError
+from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
@@ -117,7 +118,7 @@ class Evaluation:
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
-        if reason := _not_applicable(method, self.pair):
+        if reason := not_applicable(method, self.pair):
             return Outcome("not_applicable", reason)
         pair, protocol, images = self.pair, self.protocol, self.images
 
@@ -128,7 +129,11 @@ class Evaluation:
                 base or method, pair, self.settings.seed, absolute=base is not None
             )
             intact, shared = self.intact, self.shared  # before passes are counted
-            with limited_to(self.settings.memory):
+            # Some protocols call the method again.
+            watched = (
+                unchanged(again.method, pair) if methods.is_own(method.name) else nullcontext()
+            )
+            with limited_to(self.settings.memory), watched:
                 rows, passes = observe(
                     protocol, pair, images, maps.arrays["maps"], intact, shared, again
                 )
@@ -232,8 +237,10 @@ def find(name: str) -> Method:
     """The method; one that cannot be imported fails alone like any other."""
     try:
         return methods.get(name)
-    except Exception as error:
-        raise MethodError(f"method {name!r} cannot be loaded: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise MethodError(f"method {name!r} cannot be loaded: {text_of(error)}") from error
 
 
 def base_of(method: Method) -> Method | None:
@@ -243,16 +250,15 @@ def base_of(method: Method) -> Method | None:
 
 def key_of(method: Method) -> str:
     """What tells one version of a method from another."""
-    return keys.of_method(method, base_of(method))
-
-
-def _not_applicable(method: Method, pair: Pair) -> str | None:
+    base = base_of(method)
     try:
-        return method.not_applicable(pair.network)
-    except Exception as error:
+        return keys.of_method(method, base)
+    except (AttrcheckError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         raise MethodError(
-            f"method {method.name!r} on {pair.name}: `not_applicable` raised "
-            f"{type(error).__name__}: {error}"
+            f"method {method.name!r}: what it holds cannot be told from anything else, so that "
+            f"its results cannot be kept: {text_of(error)}"
         ) from error
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attrcheck import contracts
 from attrcheck.contracts import Case, Check, Dataset, Protocol, Settings, Tuning, Verdict
-from attrcheck.engine import keys
+from attrcheck.engine import keys, remote
 from attrcheck.engine.evaluation import Evaluation, Progress, find
 from attrcheck.engine.pairs import Loader, Pair, pair_of
 from attrcheck.engine.resampling import resample
@@ -41,7 +41,7 @@ class Lab:
     def of(cls, settings: Settings) -> Lab:
         """A lab on the store and the device of these settings."""
         store = Store(settings.store, settings.run, settings.fresh, settings.verify)
-        return cls(settings, store, Loader(settings.device, store))
+        return cls(settings, store, Loader(settings.device, store, remote.start(settings)))
 
     def evaluation(self, case: Case) -> Evaluation:
         """The case as the run evaluates it."""

@@ -15,7 +15,7 @@ from attrcheck.contracts import Method, Protocol, Rows, Shared
 from attrcheck.engine.attribution import Reattribution
 from attrcheck.engine.pairs import Pair, check
 from attrcheck.engine.retraining import retraining
-from attrcheck.errors import AttrcheckError, MethodError
+from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import Predictor
 from attrcheck.protocols.responses import joined, responses
 from attrcheck.store.entries import BusyError
@@ -76,7 +76,7 @@ def _naming(method: Method, pair: Pair, part: slice) -> Iterator[None]:
     except Exception as error:
         raise MethodError(
             f"scoring method {method.name!r} on {pair.name} raised {type(error).__name__} in the "
-            f"batch that starts with image {pair.dataset.ids[part][0]!r}: {error}"
+            f"batch that starts with image {pair.dataset.ids[part][0]!r}: {text_of(error)}"
         ) from error
 
 

@@ -6,14 +6,14 @@ import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Method, Rows, Tuning
+from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
 from attrcheck.datasets import DatasetError, checked
 from attrcheck.datasets import dataset as datasets
 from attrcheck.engine import keys
@@ -39,11 +39,21 @@ class ModelError(AttrcheckError):
     """A model that does not do what a classifier of its dataset does."""
 
 
+class Source(NamedTuple):
+    """What a pair is loaded by."""
+
+    dataset: str
+    model: str
+    images: int | None
+    tuning: Tuning | None
+
+
 @dataclass(frozen=True, eq=False)
 class Pair:
     """A dataset x model, ready; see `contracts.Pair`.
 
     whole: all of the dataset, if it has more images than are used. loader: where it came from.
+    source: what that was asked for. changes: what was put in place of its parts since.
     """
 
     dataset: Dataset
@@ -56,6 +66,8 @@ class Pair:
     tuned: Mapping[str, Any] = field(default_factory=dict)
     whole: Dataset | None = None
     loader: Loader | None = None
+    source: Source | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -96,10 +108,21 @@ class Pair:
         """The method's checked maps of some of the images, or of others in their place."""
         return attribute_batch(method, self, part, seed, images)
 
+    @property
+    def remote(self) -> Remote | None:
+        """What runs methods in processes of their own, as its loader says."""
+        return self.loader.remote if self.loader else None
+
+    def spoilt(self) -> None:
+        """Load the dataset and its models anew when they are next asked for."""
+        if self.loader:
+            self.loader.forget(self)
+
     def altered(self, how: str, **changes: Any) -> Pair:
         """The pair with another network, predictor, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
-        return replace(self, key={**self.key, "altered": f"{before}{how};"}, **changes)
+        key = {**self.key, "altered": f"{before}{how};"}
+        return replace(self, key=key, changes={**self.changes, **changes}, **changes)
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
@@ -114,6 +137,7 @@ class Loader:
 
     device: str
     store: Store | None = None
+    remote: Remote | None = None
     _pairs: OrderedDict[Any, Pair] = field(default_factory=OrderedDict, repr=False)
     _datasets: OrderedDict[Any, Dataset] = field(default_factory=OrderedDict, repr=False)
 
@@ -132,9 +156,11 @@ class Loader:
         return _kept(self._pairs, (dataset, model, images, tuning), load)
 
     def forget(self, pair: Pair) -> None:
-        """Load a pair anew when it is next asked for: a method may have spoilt its network."""
-        for key in [key for key, known in self._pairs.items() if known.name == pair.name]:
+        """Load a dataset and its models anew when next asked for: a method may have spoilt them."""
+        name = pair.dataset.name
+        for key in [key for key, known in self._pairs.items() if known.dataset.name == name]:
             del self._pairs[key]
+        self._datasets.pop(name, None)
 
     def dataset(self, name: str) -> Dataset:
         """The whole dataset, which must have what it is registered to offer."""
@@ -150,7 +176,8 @@ class Loader:
         data = whole.head(images)
         key = keys.of_pair(data, whole, spec.build, network, self.device)
         pair = pair_of(network, data, model, self.device)
-        return replace(pair, key=key, tuned=facts, whole=whole, loader=self)
+        source = Source(dataset, model, images, tuning)
+        return replace(pair, key=key, tuned=facts, whole=whole, loader=self, source=source)
 
 
 def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
@@ -194,11 +221,27 @@ def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
 
 def _load_dataset(name: str) -> Dataset:
     spec = datasets.get(name)
-    data = checked(spec.load())
+    data = _copied(checked(spec.load()))
     for offer in spec.offers:
         if getattr(data, offer, None) is None:
             raise DatasetError(f"dataset {name!r} offers {offer!r}, but Dataset.{offer} is None")
     return data
+
+
+def _copied(data: Dataset) -> Dataset:
+    """The dataset with tensors of its own: whoever made it may hand out the same ones again."""
+
+    def training() -> tuple[Tensor, Tensor]:
+        images, labels = data.training()  # type: ignore[misc]
+        return images.clone(), labels.clone()
+
+    return replace(
+        data,
+        images=data.images.clone(),
+        labels=data.labels.clone(),
+        masks=None if data.masks is None else data.masks.clone(),
+        training=training if data.training else None,
+    )
 
 
 def _build(spec: ModelSpec, data: Dataset, device: str) -> nn.Module:

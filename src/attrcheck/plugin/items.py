@@ -134,6 +134,8 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         memory=options.memory(config),
         verify=options.share(config, "verify"),
         images_given=options.value(config, "images") is not None,
+        isolate=options.isolate(config),
+        timeout=options.number(config, "timeout", 0) or None,
     )
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
 from attrcheck.engine.settings import PROFILES
 
 if TYPE_CHECKING:
+    from attrcheck.contracts import Isolate
     from attrcheck.gate import Gate
 
 SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 """The kinds of things whose names an option selects."""
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
+ISOLATE = ("auto", "on", "off")
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
@@ -54,6 +56,13 @@ OPTIONS = [
         "auto",
         metavar="NAME",
     ),
+    Option(
+        "isolate",
+        "methods with processes of their own: auto (not built-in ones, on Linux), on (all) or off",
+        "auto",
+        metavar="WHICH",
+    ),
+    Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
@@ -120,6 +129,15 @@ def memory(config: pytest.Config) -> int | None:
     return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
 
 
+def isolate(config: pytest.Config) -> Isolate:
+    """Which methods run in processes of their own; none if somebody wants to debug them."""
+    which = value(config, "isolate")
+    if which not in ISOLATE:
+        raise pytest.UsageError(f"--attr-isolate takes {', '.join(ISOLATE)}, not {which}")
+    debugged = config.getoption("usepdb", False) or config.getoption("trace", False)
+    return cast("Isolate", "off" if which == "auto" and debugged else which)
+
+
 def images(config: pytest.Config) -> int | None:
     """Images per case: the number given, else the profile's."""
     profile = value(config, "profile")
@@ -165,6 +183,8 @@ def check_all(config: pytest.Config) -> None:
     images(config)
     number(config, "seed", 0)
     number(config, "threads", 1)
+    number(config, "timeout", 0)
+    isolate(config)
     memory(config)
     share(config, "verify")
     if value(config, "gate"):

@@ -49,8 +49,10 @@ def _array(value: Any) -> tuple[str, np.ndarray[Any, Any]]:
         return str(values.dtype), values
     kind = str(value.dtype).removeprefix("torch.")
     value = value.detach()
-    if value.is_meta or value.is_nested:
-        return f"{kind} {value.layout} {tuple(value.size(0) for _ in (0,))}", np.empty(0)
+    if value.is_meta:
+        return f"{kind} meta {tuple(value.shape)}", np.empty(0)
+    if value.is_nested:
+        return f"{kind} nested", np.array([digest(part.cpu()) for part in value.unbind()])
     value = (value.dequantize() if value.is_quantized else value).cpu().to_dense()
     # numpy has no bfloat16.
     return kind, (value.float() if kind == "bfloat16" else value).resolve_conj().numpy()

@@ -43,6 +43,8 @@ SUFFIX = ".safetensors"
 IGNORED = ".gitignore"
 ROUNDING = 1e-5
 """Of an array's largest value: threads and instruction sets move floats by far less."""
+LONGEST_NAME = 200
+"""Bytes of a part of a path; most file systems take 255, with the fingerprint and the suffix."""
 MOST_HEAD = 2**24
 """Bytes that the head of an entry may have; what claims more is not an entry."""
 
@@ -157,7 +159,8 @@ class Store:
     def path(self, name: str, key: Key) -> Path:
         """The file of an entry."""
         # A colon, as in captum:Lime, is not allowed in file names everywhere.
-        return self.folder / f"{name.replace(':', '+')}-{fingerprint(key)}{SUFFIX}"
+        parts = [_short(part) for part in name.replace(":", "+").split("/")]
+        return self.folder / f"{'/'.join(parts)}-{fingerprint(key)}{SUFFIX}"
 
     @contextmanager
     def _lock(self, path: Path, wait: bool) -> Iterator[None]:
@@ -245,13 +248,21 @@ class Store:
 
     def _flat(self, corner: str, path: Path) -> Path:
         """Where a corner of the store keeps what belongs to an entry."""
-        return self.folder / corner / path.relative_to(self.folder).as_posix().replace("/", "~")
+        name = path.relative_to(self.folder).with_suffix("").as_posix().replace("/", "~")
+        return self.folder / corner / f"{_short(name)}{path.suffix}"
 
     def _complain(self, path: Path, error: OSError) -> None:
         self.problems.append(
             f"{path} could not be written ({error.strerror}); its result is in this report, but "
             "the next run computes it again: make room, or choose another --attr-store"
         )
+
+
+def _short(name: str) -> str:
+    """A name that every file system takes; a long one goes on with its hash."""
+    if len(name.encode()) <= LONGEST_NAME:
+        return name
+    return f"{name.encode()[: LONGEST_NAME - 20].decode(errors='ignore')}~{digest(name)}"
 
 
 def _origin(key: Key, stored: bool) -> Origin:

@@ -167,6 +167,12 @@ def _value(value: Any, seen: tuple[int, ...]) -> Any:
         return [type(value).__name__, getattr(value, "typecode", ""), bytes(value)]
     if isinstance(value, types.ModuleType):
         return version(value.__name__.partition(".")[0])
+    if isinstance(value, io.BytesIO | io.StringIO):
+        return [type(value).__name__, value.tell(), value.getvalue()]
+    if hasattr(type(value), "__array_interface__"):  # as an image of PIL
+        return [type(value).__name__, np.asarray(value)]
+    if _is_generator(value):
+        return [type(value).__name__, value.get_state()]
     if isinstance(value, io.IOBase | logging.Logger):
         return [type(value).__name__, str(getattr(value, "name", ""))]
     if isinstance(value, np.random.Generator):
@@ -199,6 +205,11 @@ def _attributes(thing: Any) -> dict[str, Any]:
 
 def _names(slots: Any) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots or ()
+
+
+def _is_generator(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Generator)
 
 
 def _library(thing: Any) -> str:

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import sys
 import sysconfig
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -44,9 +45,15 @@ def _installed_roots() -> tuple[str, ...]:
 
 
 @functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Which distributions a package comes from; slow to find out."""
+    return metadata.packages_distributions()
+
+
+@functools.cache
 def version(library: str) -> str:
     """A library with its version; those of Python itself are taken to be the same everywhere."""
-    for name in metadata.packages_distributions().get(library, ()):
+    for name in _distributions().get(library, ()):
         with suppress(metadata.PackageNotFoundError):
             return f"{name} {metadata.version(name)}"
     return library

@@ -15,10 +15,14 @@ from attrcheck.gate import GateResult
 
 @dataclass(frozen=True)
 class Run:
-    """All that differs from run to run though results are the same."""
+    """All that differs from run to run though results are the same.
+
+    gates_from: where the gates in force were given; `none` if there are none.
+    """
 
     started: str
     seconds: float
+    gates_from: str
     workers: int
     threads: int | None
     cores: int

@@ -22,7 +22,6 @@ class Run:
 
     started: str
     seconds: float
-    gates_from: str
     workers: int
     threads: int | None
     cores: int
@@ -30,6 +29,7 @@ class Run:
     python: str
     versions: dict[str, str]
     seconds_per_image: dict[str, float | None] = field(default_factory=dict)
+    gates_from: str = "none"
 
 
 @dataclass(frozen=True)

@@ -39,13 +39,17 @@ def test_an_item_that_was_skipped_is_not_missing(session):
     assert session.missing == ["a-x-morf"]
     session.excuse("t.py::t[a-x-morf]")
     assert session.missing == []
-    assert not session.used
+    assert session.skipped == ["a-x-morf"]
+    assert session.used
 
 
 def test_one_of_two_tests_of_a_case_may_be_skipped(session):
     session.expect({"t.py::t[a-x-morf]": "a-x-morf", "t.py::u[a-x-morf]": "a-x-morf"})
     session.excuse("t.py::u[a-x-morf]")
     assert session.missing == ["a-x-morf"]
+    assert session.skipped == []
+    session.take(case("a-x-morf"))
+    assert session.missing == session.skipped == []
 
 
 def test_results_come_in_the_order_of_ids(session):

@@ -34,7 +34,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Say how idle threads rest before torch is imported, which a conftest may do."""
+    """Refuse a lost root; say how idle threads rest before a conftest imports torch."""
+    options.check_root(early_config)
     if options.used(early_config):
         collecting.rest_when_idle()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import options
 
 if TYPE_CHECKING:
@@ -54,12 +56,23 @@ def generate(metafunc: pytest.Metafunc) -> None:
 
     config = metafunc.config
     kinds = ("datasets", "models", "protocols", "profile")
-    cases = table(*(str(options.value(config, kind)) for kind in kinds))
     parameters: list[Case] | list[CheckRequest]
-    parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
+    try:
+        cases = table(*(str(options.value(config, kind)) for kind in kinds))
+        parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
+    except outcomes() as error:  # it would skip the whole test file
+        why = f"{type(error).__name__}: {error}"
+        raise AttrcheckError(f"code that registers things raised {why}") from error
     metafunc.parametrize(
         fixture, [pytest.param(wanted, id=wanted.id) for wanted in parameters], indirect=True
     )
+
+
+def outcomes() -> tuple[type[BaseException], ...]:
+    """What pytest takes for the outcome of a test, whoever raises it; xfail is a kind of fail."""
+    unittest = sys.modules.get("unittest")
+    skips = [unittest.SkipTest] if unittest is not None else []
+    return (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception, *skips)
 
 
 def _requests(config: pytest.Config, fixture: str, cases: list[Case]) -> list[CheckRequest]:

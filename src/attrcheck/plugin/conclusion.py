@@ -1,4 +1,4 @@
-"""The end of a run: fuse what came in, decide the gates, say what is missing."""
+"""What follows from a run: fuse what came in, decide the gates, say what is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from attrcheck.engine.results import RunSettings
 from attrcheck.engine.settings import cores
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
+from attrcheck.plugin.verdicts import RunVerdict
 from attrcheck.report import document as documents
 from attrcheck.report import files, terminal
 from attrcheck.report.types import Document, Run, SettingsShown
@@ -24,17 +25,8 @@ NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases
 """The settings of a run in which no item got as far as to send any."""
 
 
-@dataclass(frozen=True)
-class RunVerdict:
-    """One thing that the run as a whole kept or broke, shown like a test."""
-
-    name: str
-    passed: bool
-    lines: list[str] = field(default_factory=list)
-
-
 def conclude(
-    session: Session, gates: Sequence[gate.Gate], workers: int
+    session: Session, gates: Sequence[gate.Gate], gates_from: str, workers: int
 ) -> tuple[Document, list[RunVerdict]]:
     """The report, and the verdicts on the run as a whole."""
     document = documents.build(
@@ -42,7 +34,7 @@ def conclude(
         checks=session.checks,
         settings=_settings(session),
         missing=session.missing,
-        run=_run(session, workers),
+        run=_run(session, gates_from, workers),
     )
     verdicts = []
     if session.missing:
@@ -50,20 +42,41 @@ def conclude(
         advice = "what was computed is in the store: run again to complete it"
         verdicts.append(RunVerdict("complete", False, [*lines, advice]))
     figures = _figures(document)
-    results = [gate.decide(wanted, figures) for wanted in gates]
+    results = [_on_all(gate.decide(wanted, figures), session) for wanted in gates]
     verdicts += [RunVerdict(f"gate[{r.rule}]", r.passed, list(r.lines)) for r in results]
     return replace(document, gates=results), verdicts
 
 
 def publish(document: Document, folder: Path) -> tuple[list[str], list[RunVerdict]]:
-    """Write the report; returns the lines for the terminal, and a verdict if writing failed."""
-    lines = terminal.render(document).splitlines()
+    """Write the report; returns the lines for the terminal, and a verdict on what failed.
+
+    The files come first: a run that lost its terminal has them still.
+    """
+    lines: list[str] = []
+    problems: list[str] = []
     try:
         paths = files.write(document, folder)
+        lines.append(f"written: {', '.join(str(path) for path in paths)}")
     except OSError as error:
-        why = f"the report cannot be written to {folder} ({error.strerror}): try --attr-report-dir"
-        return lines, [RunVerdict("report", False, [why])]
-    return [*lines, f"written: {', '.join(str(path) for path in paths)}"], []
+        why = error.strerror or error
+        problems.append(f"the report cannot be written to {folder} ({why}): try --attr-report-dir")
+    except Exception as error:
+        problems.append(
+            f"the report cannot be written to {folder}: {type(error).__name__}: {error}"
+        )
+    try:
+        lines = [*terminal.render(document).splitlines(), *lines]
+    except Exception as error:
+        problems.append(f"the board cannot be shown: {type(error).__name__}: {error}")
+    return lines, [RunVerdict("report", False, problems)] if problems else []
+
+
+def _on_all(result: gate.GateResult, session: Session) -> gate.GateResult:
+    """A gate is decided on all that was collected, or it does not hold."""
+    if not (without := [*session.missing, *session.skipped]):
+        return result
+    line = f"not decided on all that was collected: no result from {', '.join(without)}"
+    return replace(result, passed=False, error=True, lines=(*result.lines, line))
 
 
 def _settings(session: Session) -> SettingsShown:
@@ -95,11 +108,12 @@ def _figures(document: Document) -> dict[str, gate.Figures]:
     return {"method": methods, "protocol": protocols}
 
 
-def _run(session: Session, workers: int) -> Run:
+def _run(session: Session, gates_from: str, workers: int) -> Run:
     threads = {sent.threads for sent in session.in_order}
     return Run(
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(session.started)),
         seconds=round(time.time() - session.started, 1),
+        gates_from=gates_from,
         workers=workers,
         threads=max(threads, default=None),
         cores=cores(),

@@ -5,29 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from attrcheck.plugin import collecting, options
+from attrcheck.plugin import collecting, ends, options
 from attrcheck.plugin.session import Session
+from attrcheck.plugin.verdicts import PREFIX, RunVerdict, undecided
 
 if TYPE_CHECKING:
-    from attrcheck.plugin.conclusion import RunVerdict
     from attrcheck.plugin.progress import Painter
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
-VERDICT = "attrcheck::"
-"""How the node ids of verdicts on the whole run begin."""
+FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""The exit codes of runs that came to their end."""
 
 
 class Controller:
     """The hooks of the process that gathers; on xdist workers there is none.
 
     problem: what makes the selection useless, noticed while items were generated.
-    lines: of the report, for the terminal.
+    lines: of the report, for the terminal. nodes: the xdist workers.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -36,6 +38,9 @@ class Controller:
         self.painter: Painter | None = None
         self.problem = ""
         self.lines: list[str] = []
+        self.nodes: list[Any] = []
+        self.interrupted = False
+        self.signals = ends.Signals()
 
     @property
     def folder(self) -> str:
@@ -53,6 +58,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell an xdist worker which run it belongs to."""
+        self.nodes.append(node)
         node.workerinput.update(
             attr_run=self.session.run, attr_folder=self.folder, attr_live=self.live
         )
@@ -61,6 +67,8 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Refuse bad options before any worker is started."""
         options.check_all(self.config)
+        if options.used(self.config):
+            self.signals.install()
         if options.selects(self.config):
             from attrcheck.plugin.selection import check_names  # it imports every registry
 
@@ -83,6 +91,8 @@ class Controller:
 
     def _expect(self, items: Mapping[str, str]) -> None:
         self.session.expect(items)
+        if items:
+            self.signals.install()
         if items and self.painter is None and self.live:
             from attrcheck.plugin.progress import start
 
@@ -98,32 +108,79 @@ class Controller:
         elif report.skipped or (report.when == "call" and report.passed):
             self.session.excuse(report.nodeid)
 
+    def pytest_keyboard_interrupt(self) -> None:
+        """Note that workers may still be at work: after Ctrl-C, a signal or `pytest.exit`."""
+        self.interrupted = True
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Fuse, decide and report; each verdict on the run is logged like a test of its own."""
+        self.signals.close()
+        if self.signals.received == "SIGHUP":
+            ends.discard_output()
+        if self.interrupted:
+            ends.stop(self.nodes)
         if self.painter is not None:
-            self.painter.stop()
+            with suppress(OSError):  # the terminal is gone
+                self.painter.stop()
             self.painter = None
-        if not self.session.used or self.config.getoption("collectonly"):
+        if self.config.getoption("collectonly"):
             return
-        from attrcheck.plugin.conclusion import conclude, publish
-
-        workers = self.config.getoption("numprocesses", None) or 0
-        document, verdicts = conclude(self.session, options.gates(self.config), workers)
-        if options.value(self.config, "report"):
-            folder = options.folder(self.config, "report_dir")
-            self.lines, problems = publish(document, folder)
-            verdicts += problems
+        verdicts = self._verdicts() if self.session.used else self._without_items(session)
         session.testscollected += len(verdicts)
-        for verdict in verdicts:
-            self.config.hook.pytest_runtest_logreport(report=_report(verdict))
-        if session.exitstatus == pytest.ExitCode.OK and not all(v.passed for v in verdicts):
+        if session.exitstatus in FINE and not all(verdict.passed for verdict in verdicts):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        for verdict in verdicts:
+            self.config.hook.pytest_runtest_logreport(report=verdict.report())
+
+    def _verdicts(self) -> list[RunVerdict]:
+        """Conclude the run; whatever goes wrong there, no gate is passed over."""
+        gates, origin = options.gates(self.config), options.gates_from(self.config)
+        try:
+            from attrcheck.plugin.conclusion import conclude, publish
+
+            workers = self.config.getoption("numprocesses", None) or 0
+            document, verdicts = conclude(self.session, gates, origin, workers)
+        except Exception as error:
+            self.lines += self._earlier_report()
+            why = f"the results could not be put together: {type(error).__name__}: {error}"
+            where = traceback.format_exc().splitlines()
+            failed = RunVerdict("conclusion", False, [why, *where])
+            return [failed, *undecided([gate.text for gate in gates], why)]
+        if options.value(self.config, "report"):
+            lines, problems = publish(document, options.folder(self.config, "report_dir"))
+            self.lines += [*lines, *self._earlier_report()]
+            verdicts += problems
+        if gates or self.lines:
+            self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
+        return verdicts
+
+    def _without_items(self, session: pytest.Session) -> list[RunVerdict]:
+        """No item of attrcheck was collected: broken gates, if the command line asks for any."""
+        why = "no item of attrcheck was collected"
+        if self.config.getoption("attr_report") or session.exitstatus not in FINE:
+            self.lines += self._earlier_report()
+        rules: list[str] = options.value(self.config, "gate")
+        if rules and self.config.getoption("attr_gate") is None:
+            # A file's gates are for runs of the suite, and this is one of other tests.
+            origin = options.gates_from(self.config)
+            self.lines.append(f"gates not decided: {why} (gates from: {origin})")
+            return []
+        return undecided(rules, why)
+
+    def _earlier_report(self) -> list[str]:
+        """A line on a report in the report's folder that is not of this run."""
+        if not options.value(self.config, "report"):
+            return []
+        path = options.folder(self.config, "report_dir") / "report.json"
+        if not path.exists() or path.stat().st_mtime >= self.session.started:
+            return []
+        return [f"{path} is of an EARLIER run: this one wrote no report"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Count a verdict on the run, but leave pytest's finished line of dots alone."""
-        if report.nodeid.startswith(VERDICT):
+        if report.nodeid.startswith(PREFIX):
             return report.outcome, "", report.outcome.upper()
         return None
 
@@ -136,6 +193,7 @@ class Controller:
 
     def pytest_unconfigure(self) -> None:
         """Leave nothing behind; by now no worker runs any more."""
+        self.signals.restore()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -143,14 +201,3 @@ def of(config: pytest.Config) -> Controller | None:
     """The controller, if this is its process."""
     controller: Controller | None = config.pluginmanager.get_plugin(NAME)
     return controller
-
-
-def _report(verdict: RunVerdict) -> pytest.TestReport:
-    return pytest.TestReport(
-        nodeid=f"{VERDICT}{verdict.name}",
-        location=("attrcheck", None, verdict.name),
-        keywords={},
-        outcome="passed" if verdict.passed else "failed",
-        longrepr=None if verdict.passed else "\n".join(verdict.lines),
-        when="call",
-    )

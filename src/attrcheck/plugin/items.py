@@ -20,7 +20,7 @@ from attrcheck.engine.settings import cores
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import controller, options, selection
-from attrcheck.plugin.collecting import CheckRequest
+from attrcheck.plugin.collecting import CheckRequest, outcomes
 from attrcheck.plugin.progress import Live
 
 LAB = pytest.StashKey[Lab]()
@@ -56,6 +56,8 @@ class CaseItem:
             result = run_case(lab.evaluation(self.case), live.say)
         except AttrcheckError as error:
             pytest.fail(f"{self.case.id}: {error}", pytrace=False)
+        except outcomes() as error:
+            pytest.fail(f"{self.case.id}: {from_inside(error)}")
         finally:
             live.say("")
         self.send(dumps(envelope(self.case.id, lab.settings, case=condense(result))))
@@ -83,6 +85,8 @@ class CheckItem:
             result = run_check(checks.get(check), subject, lab)
         except AttrcheckError as error:
             pytest.fail(f"{what}: {error}", pytrace=False)
+        except outcomes() as error:
+            pytest.fail(f"{what}: {from_inside(error)}")
         finally:
             live.say("")
         self.send(dumps(envelope(self.request.id, lab.settings, check=result)))
@@ -94,6 +98,14 @@ class CheckItem:
             pytest.xfail(message)
         if result.status == "failed":
             pytest.fail(message, pytrace=False)
+
+
+def from_inside(error: BaseException) -> str:
+    """What to say of code under test that decides a test, as `pytest.skip` does."""
+    return (
+        f"the code under test raised {type(error).__name__} ({error}), as pytest.skip, fail and "
+        "exit do; that is not for it to decide, and the item counts as missing"
+    )
 
 
 def broken(result: CaseResult) -> list[str]:

@@ -14,6 +14,7 @@ from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
+from attrcheck.plugin.collecting import outcomes
 from attrcheck.plugin.options import SELECTIONS, value
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
@@ -60,8 +61,10 @@ def affordable(profile: str) -> list[str]:
     def fits(name: str) -> bool:
         try:
             return affords(method.get(name))
-        except Exception:  # one that cannot be imported takes part, and fails alone, by name
-            return True
+        except Exception:
+            return True  # one that cannot be imported takes part, and fails alone, by name
+        except outcomes():
+            return True  # nor does it skip the others
 
     return [name for name in method if profile == "full" or fits(name)]
 

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 class Session:
     """What is expected, by node id, and what came, by the id of the item.
 
-    run: tells this run from others.
+    run: tells this run from others. excused: items that were skipped, or that passed and sent
+    nothing; they are not missing, but gates must know.
     """
 
     run: str = field(default_factory=lambda: os.urandom(16).hex())
     started: float = field(default_factory=time.time)
     expected: dict[str, str] = field(default_factory=dict)
+    excused: dict[str, str] = field(default_factory=dict)
     envelopes: dict[str, Envelope] = field(default_factory=dict)
 
     def expect(self, items: Mapping[str, str]) -> None:
@@ -39,12 +41,13 @@ class Session:
 
     def excuse(self, node_id: str) -> None:
         """Expect nothing of an item that was skipped, or that passed without sending anything."""
-        self.expected.pop(node_id, None)
+        if node_id in self.expected:
+            self.excused[node_id] = self.expected.pop(node_id)
 
     @property
     def used(self) -> bool:
         """Whether attrcheck has any part in the run."""
-        return bool(self.expected or self.envelopes)
+        return bool(self.expected or self.excused or self.envelopes)
 
     @property
     def cases(self) -> list[CaseResult]:
@@ -65,3 +68,8 @@ class Session:
     def missing(self) -> list[str]:
         """Items that were collected and sent nothing: crashed, never run, or failed to load."""
         return sorted({*self.expected.values()} - self.envelopes.keys())
+
+    @property
+    def skipped(self) -> list[str]:
+        """Items without a result that the user chose to skip."""
+        return sorted({*self.excused.values()} - self.envelopes.keys() - {*self.missing})

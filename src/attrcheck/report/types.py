@@ -15,7 +15,10 @@ from attrcheck.gate import GateResult
 
 @dataclass(frozen=True)
 class Run:
-    """All that differs from run to run though results are the same."""
+    """All that differs from run to run though results are the same.
+
+    gates_from: where the gates in force were given; `none` if there are none.
+    """
 
     started: str
     seconds: float
@@ -26,6 +29,7 @@ class Run:
     python: str
     versions: dict[str, str]
     seconds_per_image: dict[str, float | None] = field(default_factory=dict)
+    gates_from: str = "none"
 
 
 @dataclass(frozen=True)

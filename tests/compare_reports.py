@@ -16,7 +16,8 @@ RENAMED = {
     "lessons": "training_images",
 }
 """Fields of earlier reports under other names; what a report has today stays as it is."""
-VOLATILE = {"run"}
+VOLATILE = {"run", "fingerprint"}
+"""What differs from run to run, or, as the hash of a key does, with any change of the code."""
 PROSE = {"reason", "lines", "known", "leaderboard_problem", "problem"}
 """Words may change; figures may not."""
 

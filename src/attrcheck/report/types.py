@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attrcheck.consistency import Consistency
-from attrcheck.engine.results import CheckResult, RunSettings, Score
+from attrcheck.engine.results import CheckResult, Provenance, RunSettings, Score
 from attrcheck.gate import GateResult
 
 
 @dataclass(frozen=True)
 class Run:
-    """All that differs from run to run though results are the same."""
+    """All that differs from run to run though results are the same.
+
+    verified: entries of the store that were computed again and compared, if that was asked for.
+    """
 
     started: str
     seconds: float
@@ -26,6 +29,8 @@ class Run:
     python: str
     versions: dict[str, str]
     seconds_per_image: dict[str, float | None] = field(default_factory=dict)
+    verified: int | None = None
+    provenance: list[Provenance] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ MOST_NAMES = 8
 MOST_LINES = 20
 MOST_IN_NAME = 30
 MOST_IN_REASON = 400
+MOST_IN_LINE = 1000
 HEADERS = (
     *("rank", "method", "Meta-Rank", "95% interval"),
     *("mean rank", "wins", "> random", "s/image"),
@@ -20,8 +21,7 @@ ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 6)
 def render(document: Document) -> str:
     """What belongs above the board, the board, and what belongs below it."""
     below = [*consistency.summary(document), *trust.summary(document), *footer(document)]
-    above, below = ([for_terminal(line) for line in lines] for lines in (remarks(document), below))
-    return "\n".join([*above, "", board(document), "", *below])
+    return "\n".join([*map(_line, remarks(document)), "", board(document), "", *map(_line, below)])
 
 
 def remarks(document: Document) -> list[str]:
@@ -48,7 +48,7 @@ def remarks(document: Document) -> list[str]:
 def board(document: Document) -> str:
     """The leaderboard as plain text."""
     if not document.leaderboard:
-        return for_terminal(no_board(document))
+        return _line(no_board(document))
     return plain_table(rows(document, MOST_IN_NAME), HEADERS, ALIGN)
 
 
@@ -72,8 +72,7 @@ def footer(document: Document) -> list[str]:
 
 def no_board(document: Document) -> str:
     """Why there is none."""
-    problem = one_line(document.leaderboard_problem)
-    return f"no leaderboard: {problem or 'no method has a score'}"
+    return f"no leaderboard: {document.leaderboard_problem or 'no method has a score'}"
 
 
 def rows(document: Document, most: int) -> list[list[str | int]]:
@@ -92,6 +91,10 @@ def rows(document: Document, most: int) -> list[list[str | int]]:
         ]
         for entry in document.leaderboard
     ]
+
+
+def _line(text: str) -> str:
+    return for_terminal(shorten(one_line(text), MOST_IN_LINE))
 
 
 def _images(document: Document) -> str:

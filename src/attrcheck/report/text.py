@@ -49,7 +49,7 @@ def for_markdown_cell(text: str, most: int = MOST_IN_CELL) -> str:
 
     Without a table it does inside a line, behind other words.
     """
-    plain = shorten(for_terminal(one_line(text)), most)
+    plain = _flat(text, most)
     escaped = PUNCTUATION.sub(r"\\\g<0>", plain)
     return re.sub(r"&(?=[#\w])", "&amp;", escaped).replace("<", "&lt;")
 
@@ -61,7 +61,7 @@ def for_markdown_text(text: str, most: int = MOST_IN_CELL) -> str:
 
 def for_markdown_code(text: str, most: int = MOST_IN_CELL) -> str:
     """Text as code, between more backticks than it has in a row."""
-    plain = shorten(for_terminal(one_line(text)), most)
+    plain = _flat(text, most)
     fence = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
     space = " " if plain[:1] in ("`", "") or plain[-1:] == "`" else ""
     return f"{fence}{space}{plain}{space}{fence}"
@@ -81,6 +81,11 @@ def _json_escape(letter: str) -> str:
         return f"\\\\u{code:04x}"
     units = letter.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def _flat(text: str, most: int) -> str:
+    """One line of at most so many characters; of megabytes, only the beginning is looked at."""
+    return shorten(for_terminal(one_line(text[: 10 * most])), most)
 
 
 def one_line(text: str) -> str:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-LONGEST = 2000
-"""Characters of somebody else's text that a message repeats."""
+MOST_TEXT = 2000
+"""Characters of one text that others wrote, such as a reason."""
 
 
 class AttrcheckError(Exception):
     """Shown without a traceback."""
+
+
+def cut(text: str, most: int = MOST_TEXT) -> str:
+    """Text of at most so many characters; where it is cut, it says how much is gone.
+
+    >>> cut("a" * 3000, 40)
+    'aaaaaaaaaaaaaa... (2986 more characters)'
+    """
+    if len(text) <= most:
+        return text
+    room = max(0, most - len(f"... ({len(text)} more characters)"))
+    return f"{text[:room]}... ({len(text) - room} more characters)"
 
 
 def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
@@ -38,9 +50,7 @@ def text_of(error: BaseException) -> str:
         text = str(error)
     except BaseException:
         text = "(its text cannot be read)"
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]} ... ({len(text):,} characters)"
-    return text
+    return cut(text)
 
 
 class MethodError(AttrcheckError):

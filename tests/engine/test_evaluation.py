@@ -1,5 +1,5 @@
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +24,10 @@ def scores(result):
 
 
 def same(one, other):
-    """Whether two results are the same, the time they took aside."""
+    """Whether two results are the same, the time they took and where they come from aside."""
 
     def plain(result):
-        found = wire.plain(result)
+        found = wire.plain(replace(result, provenance=[]))
         for outcome in found["outcomes"].values():
             outcome.pop("seconds")
         return found
@@ -98,15 +98,37 @@ def test_a_second_run_makes_no_pass_of_the_model(tiny, passes):
     passes.clear()
     second = tiny.run()
     assert passes == []
-    assert wire.plain(second) == wire.plain(first)
+    assert wire.plain(replace(second, provenance=[])) == wire.plain(replace(first, provenance=[]))
 
 
 def test_a_second_process_does_not_run_the_model_at_all(tiny, passes):
     first = tiny.run()
     tiny.restart()
     passes.clear()
-    assert wire.plain(tiny.run()) == wire.plain(first)
+    second = tiny.run()
+    assert wire.plain(replace(second, provenance=[])) == wire.plain(replace(first, provenance=[]))
     assert passes == []
+
+
+def test_a_result_says_where_its_scores_come_from(tiny):
+    first = tiny.run(methods=("slope",))
+    second = tiny.run(methods=("brightness", "slope"))
+    [computed] = first.provenance
+    new, old = second.provenance
+    assert (computed.stored, new.stored, old.stored) == (False, False, True)
+    assert list(new.created[first.case]) == ["brightness"]
+    assert old.created == computed.created
+    assert list(old.created[first.case]) == ["slope"]
+    assert old.versions == computed.versions
+    assert set(old.versions) >= {"attrcheck", "torch", "numpy"}
+
+
+def test_a_score_has_the_fingerprint_of_its_record(tiny):
+    outcomes = tiny.run().outcomes
+    assert len({outcome.fingerprint for outcome in outcomes.values()}) == len(outcomes)
+    for name, outcome in outcomes.items():
+        [record] = (tiny.folder / "records").rglob(f"{name}-*")
+        assert record.name == f"{name}-{outcome.fingerprint}.safetensors"
 
 
 def test_a_new_method_costs_only_its_own_passes(tiny, passes):

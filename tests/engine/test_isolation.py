@@ -1,4 +1,4 @@
-"""Processes of their own: the same maps to the bit, nothing left behind, and when there are none."""
+"""Processes of their own: the same maps to the bit, nothing left behind, and when to have none."""
 
 import os
 import signal

@@ -251,7 +251,7 @@ def test_an_unwritable_report_folder_still_prints_the_board(project):
     result = run(project, "--attr-report", "--attr-report-dir=blocked/out")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["*report cannot be written to *blocked/out*--attr-report-dir*", "*1*exact*"]
+        ["*report.json cannot be written to *blocked/out*--attr-report-dir*", "*1*exact*"]
     )
 
 

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 
 from attrcheck.engine.wire import loads
 from attrcheck.report import files
-from attrcheck.report.types import Document
+from attrcheck.report.types import Document, Pairwise
 from tests.report.samples import RUN, empty
 
 
@@ -16,7 +17,8 @@ def document():
 
 def test_both_files_are_written_into_a_new_folder(document, tmp_path):
     folder = tmp_path / "some" / "where"
-    paths = files.write(document, folder)
+    paths, problems = files.write(document, folder)
+    assert problems == []
     assert paths == [folder / "report.json", folder / "report.md"]
     assert loads(Document, paths[0].read_text(encoding="utf-8")) == document
     assert "Grüße" in paths[1].read_text(encoding="utf-8")
@@ -35,16 +37,40 @@ def test_the_same_document_gives_the_same_bytes(document, tmp_path):
     first = replace(document, run=replace(document.run, versions=versions))
     shuffled = dict(reversed(versions.items()))
     second = replace(document, run=replace(document.run, versions=shuffled))
-    written = [files.write(found, tmp_path)[0].read_bytes() for found in (first, second, first)]
+    written = [files.write(found, tmp_path)[0][0].read_bytes() for found in (first, second, first)]
     assert len(set(written)) == 1
 
 
-def test_a_document_that_cannot_be_rendered_writes_nothing(document, tmp_path):
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        files.write(replace(document, missing=[float("nan")]), tmp_path)
-    with pytest.raises(TypeError):
-        files.write(replace(document, cases=None), tmp_path)
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(
+    ("change", "written", "why"),
+    [
+        ({"pairwise": Pairwise(residual=math.nan)}, "report.md", "not JSON compliant"),
+        ({"cases": None}, "report.json", "NoneType"),
+    ],
+)
+def test_a_format_that_cannot_be_made_costs_no_other(document, tmp_path, change, written, why):
+    [path], [problem] = files.write(replace(document, **change), tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.name == written
+    assert why in problem
+
+
+def test_a_problem_of_any_length_is_cut(document, tmp_path, monkeypatch):
+    def fail(document):
+        raise RuntimeError("x" * 5_000_000)
+
+    monkeypatch.setitem(files.FORMATS, "report.md", fail)
+    [path], [problem] = files.write(document, tmp_path)
+    assert path.name == "report.json"
+    assert problem.startswith("report.md cannot be made: RuntimeError: xxx")
+    assert len(problem) < 5000
+
+
+def test_a_name_that_cannot_be_written_costs_no_other(document, tmp_path):
+    (tmp_path / "report.json").mkdir()
+    [path], [problem] = files.write(document, tmp_path)
+    assert path.name == "report.md"
+    assert problem.startswith(f"report.json cannot be written to {tmp_path} (")
 
 
 @pytest.mark.parametrize("failing", ["write_bytes", "replace"])
@@ -58,14 +84,16 @@ def test_a_write_that_fails_leaves_the_older_report_whole(document, tmp_path, mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, failing, full)
-    with pytest.raises(OSError, match="No space left"):
-        files.write(replace(document, missing=["a-x-up"]), tmp_path)
+    paths, problems = files.write(replace(document, missing=["a-x-up"]), tmp_path)
+    assert paths == []
+    assert [problem.split()[0] for problem in problems] == ["report.json", "report.md"]
+    assert all("No space left" in problem for problem in problems)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize("inside", ["", "below"])
-def test_a_file_in_place_of_the_folder_is_an_os_error(document, tmp_path, inside):
+def test_a_file_in_place_of_the_folder_is_told(document, tmp_path, inside):
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file") as caught:
-        files.write(document, tmp_path / "file" / inside)
-    assert caught.value.strerror
+    paths, problems = files.write(document, tmp_path / "file" / inside)
+    assert paths == []
+    assert all("file" in problem and "--attr-report-dir" in problem for problem in problems)

@@ -19,15 +19,15 @@ from attrcheck.engine.attribution import Reattribution, attribute, not_applicabl
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Loader, Pair
 from attrcheck.engine.resampling import interval, replicate, resample
-from attrcheck.engine.results import CaseResult, Curve, Outcome
-from attrcheck.errors import AttrcheckError, MethodError, text_of
+from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
+from attrcheck.errors import AttrcheckError, MethodError, cut, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
 from attrcheck.tensors.batching import limited_to
 
 Progress = Callable[[str], None]
-PLAIN = (bool, int, float, str, type(None))
+PLAIN = (bool, int, float, type(None))
 
 
 class FewImages(UserWarning):
@@ -196,6 +196,7 @@ class Evaluation:
             "constant_maps": entry.info["constant"],
             "undefined_images": reduction.undefined,
             "passes": entry.info["passes"],
+            "fingerprint": entry.origin.fingerprint if entry.origin else "",
         }
         if not np.isfinite(reduction.score):
             reason = "the protocol defines no score for these maps"
@@ -230,6 +231,11 @@ def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
         protocol_settings=_settings(protocol),
         tuning=dict(evaluation.pair.tuned),
         problems=evaluation.store.take_problems(),
+        provenance=join(
+            Provenance(origin.stored, origin.versions, {evaluation.case.id: {name: origin.created}})
+            for name, entry in observed.items()
+            if isinstance(entry, Entry) and (origin := entry.origin) is not None
+        ),
     )
 
 
@@ -278,6 +284,6 @@ def _settings(protocol: Protocol) -> dict[str, Any]:
     """The protocol's settings, as JSON can hold them."""
     fields: dict[str, Any] = asdict(protocol) if is_dataclass(protocol) else {}
     return {
-        name: value if isinstance(value, PLAIN) else str(value)
+        name: value if isinstance(value, PLAIN) else cut(str(value))
         for name, value in sorted(fields.items())
     }

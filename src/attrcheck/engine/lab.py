@@ -19,6 +19,7 @@ from attrcheck.engine.pairs import Loader, Pair, pair_of
 from attrcheck.engine.resampling import resample
 from attrcheck.engine.results import plain_figures
 from attrcheck.engine.retraining import of_training, trainer
+from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Key, Store
 from attrcheck.store.fingerprints import of_code
@@ -131,7 +132,8 @@ class Lab:
             verdict = look()
             passed = None if verdict.passed is None else bool(verdict.passed)
             figures = plain_figures(verdict.figures)
-            return Entry({}, {"passed": passed, "figures": figures, "reason": verdict.reason})
+            reason = cut(str(verdict.reason))
+            return Entry({}, {"passed": passed, "figures": figures, "reason": reason})
 
         return Verdict(**self.store.obtain(name, key, compute).info)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from attrcheck.contracts import Over
 from attrcheck.engine.wire import LOCAL
+from attrcheck.errors import cut
 
 Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
 CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_applicable"]
@@ -40,7 +41,8 @@ class Score:
     reason: why it has no score, where it has none. low, high: the 95% interval. constant_maps: how
     many of its maps are constant. undefined_images: how many images the score leaves out. passes:
     forward and backward passes per image of the `attribution` (as the method states) and of the
-    `observation` (as counted), without what methods share.
+    `observation` (as counted), without what methods share. fingerprint: of the key of its record,
+    which covers all that decides the rows that are scored.
     """
 
     status: Status
@@ -52,6 +54,10 @@ class Score:
     constant_maps: int = 0
     undefined_images: int = 0
     passes: dict[str, list[float]] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", cut(str(self.reason)))
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,25 @@ class Outcome(Score):
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Where scores come from, for those of one kind.
+
+    stored: whether the store had their records. versions: of what computed these. created: when
+    that was, by case and method.
+    """
+
+    stored: bool
+    versions: dict[str, str]
+    created: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
 class CaseResult:
     """One case: what was ranked, over how many images, and the outcome of every method.
 
     tuning: the facts of the model's fine-tuning, where it had one. problems: writes that failed.
     standings: `tallies.standings` of the methods on each resample, [resamples, methods] in the
-    order of the outcomes; `resampling.condense` makes them.
+    order of the outcomes; `resampling.condense` makes them. provenance: of its scores.
     """
 
     case: str
@@ -87,6 +106,7 @@ class CaseResult:
     tuning: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     standings: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
+    provenance: list[Provenance] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -106,6 +126,10 @@ class CheckResult:
     status: CheckStatus
     reason: str
     figures: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", cut(str(self.reason)))
+        object.__setattr__(self, "known", cut(self.known))
 
 
 @dataclass(frozen=True)
@@ -129,7 +153,8 @@ class Envelope:
     """What an item sends to the controller: the result of a case or of a check.
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
-    unasked from any other selection. threads: those of the process.
+    unasked from any other selection. threads: those of the process. verified: entries of the store
+    that were computed again and compared, if that was asked for.
     """
 
     id: str
@@ -138,6 +163,17 @@ class Envelope:
     threads: int
     case: CaseResult | None = None
     check: CheckResult | None = None
+    verified: int | None = None
+
+
+def join(parts: Iterable[Provenance]) -> list[Provenance]:
+    """The provenance of many scores, with one part for each kind."""
+    kinds: dict[tuple[bool, tuple[tuple[str, str], ...]], dict[str, dict[str, str]]] = {}
+    for part in parts:
+        created = kinds.setdefault((part.stored, tuple(sorted(part.versions.items()))), {})
+        for case, methods in part.created.items():
+            created.setdefault(case, {}).update(methods)
+    return [Provenance(kind[0], dict(kind[1]), created) for kind, created in sorted(kinds.items())]
 
 
 def plain_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,4 +189,4 @@ def plain_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         number = float(value)
         return number if math.isfinite(number) else None
 
-    return {name: plain(value) for name, value in figures.items()}
+    return {cut(str(name)): plain(value) for name, value in figures.items()}

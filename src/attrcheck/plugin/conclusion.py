@@ -13,11 +13,13 @@ from pathlib import Path
 from attrcheck import gate
 from attrcheck.engine.results import RunSettings
 from attrcheck.engine.settings import cores
+from attrcheck.errors import cut
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import RunVerdict
 from attrcheck.report import document as documents
 from attrcheck.report import files, terminal
+from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
@@ -48,26 +50,19 @@ def conclude(
 
 
 def publish(document: Document, folder: Path) -> tuple[list[str], list[RunVerdict]]:
-    """Write the report; returns the lines for the terminal, and a verdict on what failed.
+    """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
     The files come first: a run that lost its terminal has them still.
     """
-    lines: list[str] = []
-    problems: list[str] = []
+    paths, problems = files.write(document, folder)
     try:
-        paths = files.write(document, folder)
-        lines.append(f"written: {', '.join(str(path) for path in paths)}")
-    except OSError as error:
-        why = error.strerror or error
-        problems.append(f"the report cannot be written to {folder} ({why}): try --attr-report-dir")
-    except Exception as error:
-        problems.append(
-            f"the report cannot be written to {folder}: {type(error).__name__}: {error}"
-        )
-    try:
-        lines = [*terminal.render(document).splitlines(), *lines]
-    except Exception as error:
-        problems.append(f"the board cannot be shown: {type(error).__name__}: {error}")
+        lines = terminal.render(document).split("\n")
+    except Exception as error:  # the files are there, and gates must still be decided
+        lines = []
+        problems.append(cut(f"the board cannot be shown: {type(error).__name__}: {error}"))
+    if paths:
+        lines.append(for_terminal(f"written: {', '.join(str(path) for path in paths)}"))
+    problems = [for_terminal(problem) for problem in problems]
     return lines, [RunVerdict("report", False, problems)] if problems else []
 
 
@@ -110,6 +105,7 @@ def _figures(document: Document) -> dict[str, gate.Figures]:
 
 def _run(session: Session, gates_from: str, workers: int) -> Run:
     threads = {sent.threads for sent in session.in_order}
+    verified = [sent.verified for sent in session.in_order if sent.verified is not None]
     return Run(
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(session.started)),
         seconds=round(time.time() - session.started, 1),
@@ -120,6 +116,7 @@ def _run(session: Session, gates_from: str, workers: int) -> Run:
         machine=platform.platform(),
         python=sys.version.split()[0],
         versions={name: _version(name) for name in PACKAGES},
+        verified=sum(verified) if verified else None,
     )
 
 

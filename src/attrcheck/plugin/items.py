@@ -18,10 +18,11 @@ from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
 from attrcheck.engine.settings import cores
 from attrcheck.engine.wire import dumps
-from attrcheck.errors import AttrcheckError
+from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import controller, options, selection
 from attrcheck.plugin.collecting import CheckRequest, outcomes
 from attrcheck.plugin.progress import Live
+from attrcheck.report.text import for_terminal
 
 LAB = pytest.StashKey[Lab]()
 
@@ -55,14 +56,14 @@ class CaseItem:
             lab = lab_of(self.config, self.worker)
             result = run_case(lab.evaluation(self.case), live.say)
         except AttrcheckError as error:
-            pytest.fail(f"{self.case.id}: {error}", pytrace=False)
+            pytest.fail(for_terminal(cut(f"{self.case.id}: {error}")), pytrace=False)
         except outcomes() as error:
-            pytest.fail(f"{self.case.id}: {from_inside(error)}")
+            pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.case.id, lab.settings, case=condense(result))))
+        self.send(dumps(envelope(self.case.id, lab, case=condense(result))))
         if lines := broken(result):
-            pytest.fail("\n".join(lines), pytrace=False)
+            pytest.fail(for_terminal("\n".join(lines)), pytrace=False)
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,14 @@ class CheckItem:
             live.say(what)
             result = run_check(checks.get(check), subject, lab)
         except AttrcheckError as error:
-            pytest.fail(f"{what}: {error}", pytrace=False)
+            pytest.fail(for_terminal(cut(f"{what}: {error}")), pytrace=False)
         except outcomes() as error:
-            pytest.fail(f"{what}: {from_inside(error)}")
+            pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.request.id, lab.settings, check=result)))
+        self.send(dumps(envelope(self.request.id, lab, check=result)))
         where = f" on {result.on}" if result.on else ""
-        message = f"{what}{where}: {result.reason}"
+        message = for_terminal(f"{what}{where}: {result.reason}")
         if result.status == "not_applicable":
             pytest.skip(message)
         if result.status == "known_failure":
@@ -167,11 +168,12 @@ def device(name: str, index: int) -> str:
 
 def envelope(
     item: str,
-    settings: Settings,
+    lab: Lab,
     case: CaseResult | None = None,
     check: CheckResult | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
+    settings = lab.settings
     methods = selection.affordable(settings.profile)
     cases = [known.id for known in table(profile=settings.profile)]
     return Envelope(
@@ -189,4 +191,5 @@ def envelope(
         threads=settings.threads,
         case=case,
         check=check,
+        verified=lab.store.take_verified() if settings.verify else None,
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attrcheck import consistency, metarank
 from attrcheck.contracts import Case
-from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score
+from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score, join
 from attrcheck.report import verdicts
 from attrcheck.report.types import (
     BoardEntry,
@@ -45,9 +45,10 @@ def build(
         leaderboard, pairwise, problem = [], Pairwise(), str(error)
     order = [*(entry.method for entry in leaderboard), *settings.methods]
     protocols = [case.protocol for case in ranking.table.cases]
+    provenance = join(part for result in results for part in result.provenance)
     return Document(
         schema=SCHEMA,
-        run=replace(run, seconds_per_image=ranking.seconds()),
+        run=replace(run, seconds_per_image=ranking.seconds(), provenance=provenance),
         settings=settings,
         missing=list(missing),
         cases=ranking.cases(),

@@ -1,29 +1,38 @@
-"""Write the report's files, each whole or not at all."""
+"""Write the report's files, each whole or not at all, and each whatever becomes of the others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from attrcheck.engine.wire import dumps
+from attrcheck.errors import cut
 from attrcheck.report import markdown
+from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
 from attrcheck.store.files import write_whole
 
 
-def write(document: Document, folder: Path) -> list[Path]:
-    """Write `report.json` and `report.md`; returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "report.json": json_text(document),
-        "report.md": markdown.render(document),
-    }
-    for name, text in texts.items():
-        write_whole(folder / name, text.encode())
-    return [folder / name for name in texts]
+def write(document: Document, folder: Path) -> tuple[list[Path], list[str]]:
+    """Write the report in every format: the files written, and for each other one why it is not."""
+    paths, problems = [], []
+    for name, render in FORMATS.items():
+        try:
+            content = render(document).encode()
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / name, content)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            problems.append(f"{name} cannot be written to {folder} ({why}): try --attr-report-dir")
+        except Exception as error:  # a fault of one format must not cost the others, nor the gates
+            problems.append(cut(f"{name} cannot be made: {type(error).__name__}: {error}"))
+        else:
+            paths.append(folder / name)
+    return paths, problems
 
 
-def json_text(document: Document) -> str:
+def as_json(document: Document) -> str:
     """JSON in little room, with a line of its own for every case, check and the like."""
     parts = []
     for name in sorted(vars(document)):
@@ -34,4 +43,11 @@ def json_text(document: Document) -> str:
 
 
 def _compact(value: Any) -> str:
-    return dumps(value, sort_keys=True, separators=(",", ":"))
+    return for_json(dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+FORMATS: dict[str, Callable[[Document], str]] = {
+    "report.json": as_json,
+    "report.md": markdown.render,
+}
+"""The files of a report, and what makes their text."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrcheck.report import consistency, terminal, trust
-from attrcheck.report.text import inline, table
+from attrcheck.report.text import (
+    MOST_IN_CELL,
+    for_markdown_cell,
+    for_markdown_code,
+    for_markdown_text,
+    table,
+)
 from attrcheck.report.types import Document, Run, ScoreEntry
 
 
@@ -13,9 +19,9 @@ def render(document: Document) -> str:
     """The whole report as GitHub-flavoured Markdown."""
     sections = [
         "# attrcheck report",
-        "\n".join(f"- {line}" for line in terminal.remarks(document)),
+        _list(terminal.remarks(document)),
         "## Leaderboard",
-        terminal.markdown_board(document),
+        _board(document),
         *_gates(document),
         *trust.sections(document),
         *consistency.sections(document),
@@ -29,6 +35,16 @@ def render(document: Document) -> str:
         _run(document.run),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {for_markdown_text(line)}" for line in lines)
+
+
+def _board(document: Document) -> str:
+    if not document.leaderboard:
+        return for_markdown_text(terminal.no_board(document))
+    return table(terminal.rows(document, MOST_IN_CELL), terminal.HEADERS, terminal.ALIGN)
 
 
 def _cases(document: Document) -> str:
@@ -56,7 +72,7 @@ def _cell(score: ScoreEntry) -> str:
 
 def _notes(document: Document) -> list[str]:
     lines = terminal.footer(document)
-    return ["## Without a score", "\n".join(f"- {line}" for line in lines)] if lines else []
+    return ["## Without a score", _list(lines)] if lines else []
 
 
 PROTOCOLS_NOTE = (
@@ -82,7 +98,7 @@ def _protocols(document: Document) -> list[str]:
                 "higher" if case.higher_is_better else "lower",
                 case.images,
                 f"{max(known):g}" if known else "-",
-                inline(", ".join(f"{name}={value}" for name, value in settings.items())),
+                ", ".join(f"{name}={value}" for name, value in settings.items()),
             ],
         )
     headers = ["protocol", "better", "images", "passes", "settings"]
@@ -116,12 +132,21 @@ def _change(figure: Mapping[str, float]) -> str:
 
 def _gates(document: Document) -> list[str]:
     lines = [
-        f"- {'passed' if gate.passed else '**failed**'} `{gate.rule}`: " + "; ".join(gate.lines)
+        f"- {'passed' if gate.passed else '**failed**'} {for_markdown_code(gate.rule)}: "
+        + for_markdown_cell("; ".join(gate.lines))
         for gate in document.gates
     ]
     return ["## Gates", "\n".join(lines)] if lines else []
 
 
+ELSEWHERE = ("seconds_per_image", "verified", "provenance")
+"""Facts of a run that other sections show, or only `report.json`."""
+
+
 def _run(run: Run) -> str:
-    facts = {key: value for key, value in vars(run).items() if key != "seconds_per_image"}
-    return "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    facts = {key: value for key, value in vars(run).items() if key not in ELSEWHERE}
+    counts = [0, 0]
+    for part in run.provenance:
+        counts[part.stored] += sum(map(len, part.created.values()))
+    facts["scores"] = f"{sum(counts)}, {counts[True]} of them from the store"
+    return _list([f"{key}: {value}" for key, value in facts.items()])

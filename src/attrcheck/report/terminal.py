@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrcheck.report import consistency, trust
-from attrcheck.report.text import Align, plain_table, shorten, table
+from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, Counts, Document
 
 MOST_NAMES = 8
 MOST_LINES = 20
+MOST_IN_NAME = 30
+MOST_IN_REASON = 400
+MOST_IN_LINE = 1000
 HEADERS = (
     *("rank", "method", "Meta-Rank", "95% interval"),
     *("mean rank", "wins", "> random", "s/image"),
@@ -20,11 +21,11 @@ ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 6)
 def render(document: Document) -> str:
     """What belongs above the board, the board, and what belongs below it."""
     below = [*consistency.summary(document), *trust.summary(document), *footer(document)]
-    return "\n".join([*remarks(document), "", board(document), "", *below])
+    return "\n".join([*map(_line, remarks(document)), "", board(document), "", *map(_line, below)])
 
 
 def remarks(document: Document) -> list[str]:
-    """What a reader must know before believing the board."""
+    """What a reader must know before believing the board; not escaped yet, like all lines here."""
     settings, missing = document.settings, document.missing
     cases, methods = len(document.cases), len(settings.methods)
     lines = [
@@ -39,21 +40,16 @@ def remarks(document: Document) -> list[str]:
         if (cases, methods) == (all_cases, all_methods):
             ran = f"other cases or methods than those of the profile {settings.profile}"
         lines.append(f"PARTIAL: {ran}: {_some(settings.methods)}")
+    if document.run.verified is not None:
+        lines.append(f"verified {document.run.verified} entries of the store")
     return lines
 
 
 def board(document: Document) -> str:
     """The leaderboard as plain text."""
     if not document.leaderboard:
-        return _no_board(document)
-    return plain_table(_rows(document, shorten), HEADERS, ALIGN)
-
-
-def markdown_board(document: Document) -> str:
-    """The leaderboard as a Markdown table, with names in full."""
-    if not document.leaderboard:
-        return _no_board(document)
-    return table(_rows(document, str), HEADERS, ALIGN)
+        return _line(no_board(document))
+    return plain_table(rows(document, MOST_IN_NAME), HEADERS, ALIGN)
 
 
 def footer(document: Document) -> list[str]:
@@ -63,26 +59,29 @@ def footer(document: Document) -> list[str]:
         for method, score in case.scores.items():
             if score.status != "ok":
                 # What went wrong comes first, what does not apply last.
-                key = (score.status, method, " ".join(score.reason.split()))
+                key = (score.status, method, one_line(score.reason))
                 places.setdefault(key, []).append(case.id)
     lines = []
     for (status, method, reason), ids in sorted(places.items()):
         where = ids[0] if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]}"
-        lines.append(f"{method} in {where}: {status.replace('_', ' ')}: {reason}")
+        why = shorten(reason, MOST_IN_REASON)
+        lines.append(f"{method} in {where}: {status.replace('_', ' ')}: {why}")
     hidden = len(lines) - MOST_LINES
     return lines[:MOST_LINES] + ([f"... and {hidden} more"] if hidden > 0 else [])
 
 
-def _no_board(document: Document) -> str:
+def no_board(document: Document) -> str:
+    """Why there is none."""
     return f"no leaderboard: {document.leaderboard_problem or 'no method has a score'}"
 
 
-def _rows(document: Document, name: Callable[[str], str]) -> list[list[str | int]]:
+def rows(document: Document, most: int) -> list[list[str | int]]:
+    """The cells of the leaderboard, with names of at most so many characters."""
     seconds = document.run.seconds_per_image
     return [
         [
             entry.rank,
-            name(entry.method),
+            shorten(entry.method, most),
             f"{entry.meta_rank:+.2f}",
             _interval(entry),
             f"{entry.mean_rank:.1f}",
@@ -92,6 +91,10 @@ def _rows(document: Document, name: Callable[[str], str]) -> list[list[str | int
         ]
         for entry in document.leaderboard
     ]
+
+
+def _line(text: str) -> str:
+    return for_terminal(shorten(one_line(text), MOST_IN_LINE))
 
 
 def _images(document: Document) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrcheck.engine.results import CheckResult
-from attrcheck.report.text import inline, number, shorten, table
+from attrcheck.report.text import number, one_line, shorten, table
 from attrcheck.report.types import Document, Failure, MethodVerdict, ProtocolTrust, Tally
 
 COLUMNS = (
@@ -55,7 +55,7 @@ def failures(document: Document) -> list[str]:
             about = result.protocol or result.subject or "the suite"
             groups.setdefault((result.status, result.check, about), []).append(result)
     rows = [
-        [check, about, SHOWN[status], len(items), inline(_of_first(items, about), MOST_CHARACTERS)]
+        [check, about, SHOWN[status], len(items), shorten(_of_first(items, about), MOST_CHARACTERS)]
         for (status, check, about), items in sorted(groups.items())
         # What is known to fail in some case may pass in others, but not in all.
         if status in SHOWN and (status != "passed" or (KNOWN, check, about) not in groups)
@@ -103,12 +103,12 @@ def _methods(verdicts: Sequence[MethodVerdict]) -> list[str]:
 
 
 def _reasons(failures: Sequence[Failure], most: int) -> str:
-    return inline("; ".join(f"{f.check}: {shorten(f.reason, most)}" for f in failures))
+    return "; ".join(f"{f.check}: {shorten(one_line(f.reason), most)}" for f in failures)
 
 
 def _of_first(results: Sequence[CheckResult], about: str) -> str:
     where = "" if results[0].subject in (about, "") else f"{results[0].subject}: "
-    return f"{where}{results[0].reason or results[0].known}"
+    return one_line(f"{where}{results[0].reason or results[0].known}")
 
 
 def _cell(tally: Tally | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attrcheck.consistency import Consistency
-from attrcheck.engine.results import CheckResult, RunSettings, Score
+from attrcheck.engine.results import CheckResult, Provenance, RunSettings, Score
 from attrcheck.gate import GateResult
 
 
@@ -17,7 +17,8 @@ from attrcheck.gate import GateResult
 class Run:
     """All that differs from run to run though results are the same.
 
-    gates_from: where the gates in force were given; `none` if there are none.
+    gates_from: where the gates in force were given; `none` if there are none. verified: entries of
+    the store that were computed again and compared, if that was asked for.
     """
 
     started: str
@@ -30,6 +31,8 @@ class Run:
     versions: dict[str, str]
     seconds_per_image: dict[str, float | None] = field(default_factory=dict)
     gates_from: str = "none"
+    verified: int | None = None
+    provenance: list[Provenance] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

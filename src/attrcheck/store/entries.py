@@ -123,6 +123,11 @@ class Store:
         problems, self.problems = self.problems, []
         return problems
 
+    def take_verified(self) -> int:
+        """How many entries were verified since this was last asked."""
+        verified, self.verified = self.verified, 0
+        return verified
+
     def obtain(self, name: str, key: Key, compute: Callable[[], Entry], wait: bool = True) -> Entry:
         """The entry of this name and key, read from disk, or computed and written by one worker.
 

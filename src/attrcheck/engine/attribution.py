@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from attrcheck.engine import keys
 from attrcheck.errors import MethodError, text_of
 from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
+from attrcheck.isolation.patches import Patches
 from attrcheck.methods import method as methods
 from attrcheck.store.entries import Entry
 from attrcheck.store.seeds import derive
@@ -69,7 +70,8 @@ def not_applicable(method: Method, pair: Pair) -> str | None:
     """Why a method cannot be right on the pair's model; None where it can."""
     if pair.remote and (answer := pair.remote.not_applicable(method, pair)) is not None:
         return answer[0]
-    with _guarded(method, pair), _blamed(method, pair, "in `not_applicable`"):
+    guarded = _guarded(method, pair) if methods.is_own(method.name) else nullcontext()
+    with guarded, _blamed(method, pair, "in `not_applicable`"):
         reason = method.not_applicable(pair.network)
         return None if reason is None else str(reason)
 
@@ -80,11 +82,16 @@ def unchanged(method: Method, pair: Pair) -> Iterator[None]:
 
     Whole tensors are compared, so this is for all batches together.
     """
-    before, seen = Snapshot.of(pair.network), _seen(method, pair)
-    yield
-    if (change := before.change(pair.network)) or seen != _seen(method, pair):
+    before, seen, patches = Snapshot.of(pair.network), _seen(method, pair), Patches.now()
+    try:
+        yield
+    finally:
+        exchanged = patches.undo()
+    change = before.change(pair.network) or (EDITED if seen != _seen(method, pair) else None)
+    if change or exchanged:
         pair.spoilt()
-        raise MethodError(f"{_where(method, pair)} {change or EDITED}; work on a copy, or undo it")
+        change = change or exchanged[0]
+        raise MethodError(f"{_where(method, pair)} {change}; work on a copy, or undo it")
 
 
 def _seen(method: Method, pair: Pair) -> str:
@@ -165,7 +172,8 @@ def _blamed(method: Method, pair: Pair, place: str) -> Iterator[None]:
 @contextmanager
 def _guarded(method: Method, pair: Pair) -> Iterator[None]:
     """Put back what the method changes in this process; its error, if others may have noticed."""
-    guard = Guard.of(pair.reference)
+    # What ships with attrcheck is looked at when all of its batches are done.
+    guard = Guard.of(pair.reference, code=methods.is_own(method.name))
     try:
         yield
     except BaseException:

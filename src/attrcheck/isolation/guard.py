@@ -23,14 +23,15 @@ class Guard:
 
     process: int
     settings: list[Any]
-    patches: Patches
+    patches: Patches | None
     dataset: list[Any]
     modes: tuple[int, int]
 
     @classmethod
-    def of(cls, data: Dataset) -> Guard:
-        """Note all that a method could change for others."""
-        return cls(os.getpid(), knobs.read(), Patches.now(), _state(data), _modes())
+    def of(cls, data: Dataset, code: bool = True) -> Guard:
+        """Note all that a method could change for others; of the libraries, only if asked for."""
+        patches = Patches.now() if code else None
+        return cls(os.getpid(), knobs.read(), patches, _state(data), _modes())
 
     def restore(self, data: Dataset) -> str | None:
         """Put everything back; in words, the first change that others may have suffered from.
@@ -39,7 +40,7 @@ class Guard:
         """
         if os.getpid() != self.process:
             os._exit(1)  # a copy that the method made of this process, and let run on
-        words = self.patches.undo()
+        words = self.patches.undo() if self.patches else []
         knobs.turn_back(self.settings)
         words += _leave_modes(self.modes)
         if _state(data) != self.dataset:

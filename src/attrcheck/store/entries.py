@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import functools
 import json
-import math
 import os
 import time
 import warnings
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.store.comparing import arrays_differ, facts_differ
 from attrcheck.store.digests import digest
 from attrcheck.store.files import is_file, patiently, write_whole
 from attrcheck.store.seeds import derive
@@ -41,8 +41,6 @@ from attrcheck.store.seeds import derive
 SCHEMA = 3
 SUFFIX = ".safetensors"
 IGNORED = ".gitignore"
-ROUNDING = 1e-5
-"""Of an array's largest value: threads and instruction sets move floats by far less."""
 LONGEST_NAME = 200
 """Bytes of a part of a path; most file systems take 255, with the fingerprint and the suffix."""
 MOST_HEAD = 2**24
@@ -154,8 +152,8 @@ class Store:
 
     def _compare(self, path: Path, stored: Entry, computed: Entry) -> None:
         self.verified += 1
-        told = _told(stored.info, computed.info)
-        if difference := _difference(stored.arrays, computed.arrays) or told:
+        told = facts_differ(stored.info, computed.info)
+        if difference := arrays_differ(stored.arrays, computed.arrays) or told:
             raise VerificationError(
                 f"{path} is not what is computed today: {difference}. Something that its key does "
                 "not cover has changed: declare it with `depends`, and prune the store"
@@ -279,45 +277,6 @@ def _origin(key: Key, stored: bool) -> Origin:
 def _versions() -> dict[str, str]:
     """What computed an entry; for people, since its key has what matters."""
     return {name: version(name) for name in ("attrcheck", "torch", "numpy")}
-
-
-def _difference(
-    one: Mapping[str, NDArray[np.generic]], other: Mapping[str, NDArray[np.generic]]
-) -> str:
-    """The first difference between arrays that rounding does not explain, in words; or nothing."""
-    if one.keys() != other.keys():
-        return f"it has {sorted(one)}, not {sorted(other)}"
-    for name, stored in one.items():
-        computed = other[name]
-        if stored.shape != computed.shape or stored.dtype != computed.dtype:
-            kinds = [f"{array.dtype}{list(array.shape)}" for array in (stored, computed)]
-            return f"{name} is {kinds[0]}, not {kinds[1]}"
-        if np.issubdtype(stored.dtype, np.inexact):
-            scale = float(np.nanmax(np.abs(stored), initial=0.0))
-            same = np.isclose(stored, computed, rtol=0, atol=ROUNDING * scale, equal_nan=True)
-        else:
-            same = stored == computed
-        if not same.all():
-            return f"{int((~same).sum())} of {same.size} values of {name} differ"
-    return ""
-
-
-def _told(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The first fact that differs, words and the time that it took aside; or nothing."""
-    for name in sorted({*one, *other} - {"seconds", "reason"}):
-        if not _alike(one.get(name), other.get(name)):
-            return f"{name} is {one.get(name)}, not {other.get(name)}"
-    return ""
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING)
-    return bool(one == other)
 
 
 def fingerprint(key: Key) -> str:

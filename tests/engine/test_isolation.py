@@ -1,11 +1,15 @@
 """Processes of their own: the same maps to the bit, nothing left behind, and when none are."""
 
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -253,3 +257,31 @@ def test_long_names_have_files_of_their_own(tiny):
     paths = {store.path(name, {}) for name in names}
     assert len(paths) == 2
     assert all(len(path.name) < 255 for path in paths)
+
+
+def test_the_end_that_serves_answers_and_leaves_when_nobody_asks(tiny, monkeypatch):
+    """In a thread of this process, where it can be watched."""
+    monkeypatch.setattr(remote, "limit_memory", lambda more: None)
+    methods = {"slope": attrcheck.method.get("slope"), "bad": Method("bad", lambda *_: 1 / 0)}
+    ours, theirs = multiprocessing.Pipe()
+    arguments = (theirs, tiny.settings(isolate="auto"), methods)
+    thread = threading.Thread(target=remote._serve, args=arguments, daemon=True)
+    thread.start()
+    pair = tiny.pair
+    plain = remote.Request("attribute", "slope", pair.source, pair.key, b"")
+    requests = {
+        "done": plain,
+        "error": replace(plain, method="bad"),
+        "unknown": replace(plain, key={"images": "others"}),
+    }
+    copy = zygote.Copy(0, ours)
+    assert remote._received(copy, 60)[0]["kind"] == "working"
+    for kind, request in requests.items():
+        ours.send_bytes(pickle.dumps(request))
+        while (answer := remote._received(copy, 60))[0]["kind"] == "working":
+            pass
+        assert answer[0]["kind"] == kind
+        assert bool(answer[1]) == (kind == "done")
+    ours.close()
+    thread.join(10)
+    assert not thread.is_alive()

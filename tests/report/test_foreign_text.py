@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 
+from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, CheckResult, Envelope, Outcome, RunSettings
 from attrcheck.engine.wire import dumps, loads
 from attrcheck.errors import MOST_TEXT
@@ -39,7 +40,8 @@ def document(text):
             "worst_cell": {"before": 0.5, "after": 0.75},
             "similarity": {f"s{text}": 0.5},
         }
-        return CaseResult(name, True, 8, 0.875, outcomes, {f"k{text}": f"v{text}"}, tuning)
+        settings = {f"k{text}": f"v{text}"}
+        return condense(CaseResult(name, True, 8, 0.875, outcomes, settings, tuning))
 
     checks = [
         samples.check("seed", "cases", "a-x-up", "failed", f"r{text}", f"k{text}"),

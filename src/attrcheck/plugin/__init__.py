@@ -119,6 +119,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach what the item sent to its report: a string, which crosses to the controller."""
     report = yield
+    if report.failed and collecting.ours([item]):
+        collecting.escape(report)
     if call.when == "call" and SENT in item.stash:
         report.attrcheck = item.stash[SENT]  # type: ignore[attr-defined]
     return report

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attrcheck.errors import AttrcheckError
+from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import options
 from attrcheck.plugin.verdicts import outcomes
 
@@ -30,6 +30,8 @@ CHECKED = {
 }
 """What the checks range over that a test gets through each of these fixtures."""
 FIXTURES = ("attr_case", *CHECKED)
+MOST_TRACEBACK = 20_000
+"""Characters of a traceback."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,15 @@ def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
         for name in FIXTURES
         if name in known
     }
+
+
+def escape(report: pytest.TestReport) -> None:
+    """Spell out what a terminal must not get of a traceback; a lone surrogate would end xdist."""
+    from attrcheck.report.text import for_terminal
+
+    text = cut(report.longreprtext, MOST_TRACEBACK)
+    if (escaped := for_terminal(text)) != report.longreprtext:
+        report.longrepr = escaped
 
 
 def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:

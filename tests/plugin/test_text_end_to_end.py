@@ -59,7 +59,7 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     assert "INTERNALERROR" not in output
 
     found = report(hostile)
-    reasons = {name: score["reason"] for name, score in found["cases"][0]["scores"].items()}
+    reasons = {name: score.get("reason", "") for name, score in found["cases"][0]["scores"].items()}
     lone = TEXT.replace("\ud800", r"\ud800")
     assert reasons["mine_too"] == lone
     assert lone * 3 in reasons["mine"]
@@ -74,6 +74,28 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     cases = ElementTree.parse(hostile.path / "junit.xml").getroot().iter("testcase")
     told = [part.attrib["message"] for case in cases for part in case]
     assert sum(r"\x1b[31mred" in message for message in told) >= 4
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_traceback_is_escaped_and_cut_too(project, workers):
+    """A check that raises is a fault of its author's, told with a traceback."""
+    with (project.path / "conftest.py").open("a") as file:
+        file.write(f"""
+@attrcheck.check("own")
+def own(method, pair):
+    raise type({TEXT[:12]!r}, (ValueError,), {{}})({TEXT!r} + "why " * 1_000_000)
+""")
+    project.makepyfile(test_suite=ITEMS + CHECKS)
+    given = ("--attr-checks=own", "--junitxml=junit.xml", "--attr-models=linear", workers)
+    result = run(project, *given, "--attr-gate=exact.rank == 1")
+    output = "\n".join([*result.outlines, *result.errlines])
+    assert "INTERNALERROR" not in output
+    assert unprintable(output) == set()
+    assert r"\x1b[31mred\x1b]0;title\x07 nul\x00 one" in output
+    assert len(output) < 200_000
+    assert result.parseoutcomes()["passed"] == 2  # the cases
+    assert "gate[exact.rank == 1]" in output
+    ElementTree.parse(project.path / "junit.xml")
 
 
 def test_megabytes_of_text_are_cut_and_say_so(project):

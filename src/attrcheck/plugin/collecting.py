@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import options
+from attrcheck.plugin.outcomes import outcomes
 
 if TYPE_CHECKING:
     from attrcheck.contracts import Case
@@ -66,13 +66,6 @@ def generate(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(
         fixture, [pytest.param(wanted, id=wanted.id) for wanted in parameters], indirect=True
     )
-
-
-def outcomes() -> tuple[type[BaseException], ...]:
-    """What pytest takes for the outcome of a test, whoever raises it; xfail is a kind of fail."""
-    unittest = sys.modules.get("unittest")
-    skips = [unittest.SkipTest] if unittest is not None else []
-    return (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception, *skips)
 
 
 def _requests(config: pytest.Config, fixture: str, cases: list[Case]) -> list[CheckRequest]:

@@ -14,8 +14,8 @@ from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
-from attrcheck.plugin.collecting import outcomes
 from attrcheck.plugin.options import SELECTIONS, value
+from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
 from attrcheck.store.digests import digest

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
+from _pytest.config.findpaths import determine_setup
 
 from attrcheck.engine.settings import PROFILES
 
@@ -126,8 +127,6 @@ def check_root(config: pytest.Config) -> None:
     apart = list(_apart(config))
     if not apart:
         return
-    from _pytest.config.findpaths import determine_setup
-
     known = config.known_args_namespace
     values = {text: str(path) for _, text, path in apart}
 

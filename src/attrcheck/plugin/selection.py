@@ -16,7 +16,6 @@ from attrcheck.methods import method
 from attrcheck.models import model
 from attrcheck.plugin.options import SELECTIONS, value
 from attrcheck.plugin.outcomes import outcomes
-from attrcheck.plugin.verdicts import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
 from attrcheck.store.digests import digest

@@ -519,7 +519,7 @@ class Check:
     fits: whether a protocol is one to ask. default: whether it runs unasked in any profile but
     full. sampled: in any profile but full, one embedded model per dataset stands for all of them.
     known_failures: protocols for which it is known to fail, in some case at least, or other
-    subjects, and why. A failure that is not known turns the item red.
+    subjects, and why. A failure that is not known turns the item red. depends: as of a Method.
     """
 
     name: str
@@ -529,3 +529,4 @@ class Check:
     default: bool = True
     sampled: bool = False
     known_failures: Mapping[str, str] = field(default_factory=dict)
+    depends: Sequence[str] = ()

@@ -19,6 +19,7 @@ import attrcheck
 from attrcheck.contracts import Protocol
 from attrcheck.engine import keys
 from attrcheck.engine.evaluation import key_of
+from attrcheck.protocols.ablation import Ablation
 from attrcheck.store import closures
 from attrcheck.store.fingerprints import of_code, of_value
 from tests.worlds import load
@@ -377,6 +378,28 @@ def test_what_a_method_declares_counts_by_its_contents(tmp_path, tiny, monkeypat
     assert key_with("package:numpy") != plain
     with pytest.raises(attrcheck.errors.AttrcheckError, match="file:PATH"):
         key_with("table.csv")
+
+
+@pytest.mark.parametrize("kind", ["dataset", "model", "protocol", "removal"])
+def test_what_anything_else_declares_makes_its_records_stale(tiny, monkeypatch, kind):
+    own = {"depends": ["env:MY_FLAG"]}
+    attrcheck.removal("flagged", **(own if kind == "removal" else {}))(
+        lambda images, keep: images * keep[:, None]
+    )
+    attrcheck.dataset("tiny_flagged", **(own if kind == "dataset" else {}))(
+        lambda: tiny.dataset("tiny_flagged")
+    )
+    attrcheck.model("flagged", datasets="tiny*", **(own if kind == "model" else {}))(tiny.network)
+    attrcheck.protocol("flagged", **(own if kind == "protocol" else {}))(
+        lambda: Ablation(True, False, removal="flagged")
+    )
+    counts = []
+    for value in ("a", "a", "b"):
+        monkeypatch.setenv("MY_FLAG", value)
+        tiny.restart()
+        tiny.run("tiny_flagged-flagged-flagged", methods=("slope",))
+        counts.append(len(list(tiny.folder.glob("records/*/slope-*"))))
+    assert counts == [1, 1, 2]
 
 
 HELD = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from attrcheck.contracts import Dataset
@@ -20,11 +20,13 @@ class DatasetSpec:
 
     offers: what it has besides images and labels, `masks` or a `training` split. Cases of protocols
     that need what is not offered are left out.
+    depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
     name: str
     load: Callable[[], Dataset]
     offers: tuple[str, ...] = ()
+    depends: Sequence[str] = ()
 
 
 dataset = Registry("dataset", DatasetSpec, __name__)

@@ -118,7 +118,7 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
     key = keys.of_verdict(
         pair=pair.key,
         method=key_of(method),
-        check=of_code(check.run),
+        check=(of_code(check.run), keys.of_depends(check.depends, check.run)),
         claims=[dict(method.axioms), method.passes],
         seed=lab.settings.seed,
     )

@@ -23,7 +23,8 @@ from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, joi
 from attrcheck.errors import AttrcheckError, MethodError, cut, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
+from attrcheck.store.digests import digest
+from attrcheck.store.entries import BusyError, Entry, Key, Store, VerificationError
 from attrcheck.tensors.batching import limited_to
 
 Progress = Callable[[str], None]
@@ -98,7 +99,7 @@ class Evaluation:
             return Entry(observe_shared(shared, pair, images, self.intact, seed))
 
         key = f"shared/{self.case.pair}/{shared.key}"
-        fingerprint = keys.of_shared(pair.key, shared, images, seed)
+        fingerprint = {**keys.of_shared(pair.key, shared, images, seed), **self._declared}
         return self.store.obtain(key, fingerprint, compute).arrays
 
     def maps(self, method: Method, wait: bool = True) -> Entry:
@@ -142,10 +143,17 @@ class Evaluation:
             return Entry(rows, {**maps.info, "passes": counted})
 
         key = f"records/{self.case.pair}-{protocol.observation or self.case.protocol}/{method.name}"
-        fingerprint = keys.of_rows(
+        rows = keys.of_rows(
             pair.key, key_of(method), protocol, images, self.settings.seed, self._training
         )
-        return self.store.obtain(key, fingerprint, compute, wait)
+        return self.store.obtain(key, {**rows, **self._declared}, compute, wait)
+
+    @cached_property
+    def _declared(self) -> Key:
+        """What the protocol is declared to depend on beside its code."""
+        spec = protocols.get(self.case.protocol)
+        declared = keys.of_depends(spec.depends, spec.build)
+        return {"declared by the protocol": digest(*declared)} if declared else {}
 
     @cached_property
     def _training(self) -> str:

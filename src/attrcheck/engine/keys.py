@@ -139,7 +139,11 @@ def _declared(text: str, folder: Path) -> str:
 def of_observer(observer: Protocol | Shared) -> str:
     """The code that observes, and that of the removal which a field of this name asks for."""
     name = getattr(observer, "removal", None)
-    return digest(of_code(type(observer)), of_code(removals.get(name).remove) if name else "")
+    if not name:
+        return digest(of_code(type(observer)), "")
+    removal = removals.get(name)
+    declared = of_depends(removal.depends, removal.remove)
+    return digest(of_code(type(observer)), of_code(removal.remove), *declared)
 
 
 def of_settings(observer: Protocol | Shared) -> str:

@@ -24,6 +24,7 @@ from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
+from attrcheck.store.digests import digest
 from attrcheck.store.entries import Key, Store
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
@@ -174,7 +175,15 @@ class Loader:
         if tuning is not None:
             network, facts = tuned(network, whole, spec, tuning, self.store)
         data = whole.head(images)
-        key = keys.of_pair(data, whole, spec.build, network, self.device)
+        origin = datasets.get(dataset)
+        declared = [
+            *keys.of_depends(origin.depends, origin.load),
+            *keys.of_depends(spec.depends, spec.build),
+        ]
+        key = {
+            **keys.of_pair(data, whole, spec.build, network, self.device),
+            **({"declared": digest(*declared)} if declared else {}),
+        }
         pair = pair_of(network, data, model, self.device)
         source = Source(dataset, model, images, tuning)
         return replace(pair, key=key, tuned=facts, whole=whole, loader=self, source=source)

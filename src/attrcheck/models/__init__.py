@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ class ModelSpec:
     datasets: comma-separated globs of the datasets that a model which is not embedded knows.
     offers: what protocols may need of it; without `gradients` it cannot be differentiated. An
     embedded one also offers its `architecture`, to be trained anew.
+    depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
     name: str
@@ -31,6 +32,7 @@ class ModelSpec:
     embedded: bool = False
     datasets: str = "*"
     offers: tuple[str, ...] = ("gradients",)
+    depends: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.embedded:

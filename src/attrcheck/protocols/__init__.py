@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from attrcheck.contracts import Protocol
@@ -17,12 +17,14 @@ class ProtocolSpec:
     `build()` may ask for `profile`, by that name, to take fewer steps or images where time is
     short. default: whether it runs unasked in any profile but full. known_failures: checks that it
     is known to fail, and why.
+    depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
     name: str
     build: Callable[..., Protocol]
     default: bool = True
     known_failures: Mapping[str, str] = field(default_factory=dict)
+    depends: Sequence[str] = ()
 
     def make(self, profile: str = "full") -> Protocol:
         """The protocol as this profile wants it."""

@@ -22,11 +22,13 @@ class Removal:
     It may ask, by the name of a keyword, for `seeds`, one int per image to draw random numbers
     from, so that what an image becomes does not depend on the others of its batch.
     fixed: what a removed pixel becomes does not depend on which others are kept.
+    depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
     name: str
     remove: Callable[..., Tensor]
     fixed: bool = False
+    depends: Sequence[str] = ()
 
     def __call__(
         self, images: Tensor, keep: Tensor, *, seeds: Sequence[int] | None = None, **settings: Any

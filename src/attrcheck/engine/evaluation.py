@@ -80,27 +80,23 @@ class Evaluation:
     def intact(self) -> Rows:
         """What the model makes of the images as they are, once for all methods and protocols."""
         pair = self.pair
-        key = f"shared/{self.case.pair}/intact"
-        return self.store.obtain(key, pair.key, lambda: Entry(observe_intact(pair))).arrays
+        name = f"shared/{self.case.pair}/intact"
+        return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
 
     @cached_property
     def shared(self) -> Rows:
         """What the protocol observes without a map, once for all methods."""
-        pair, shared, seed, images = (
-            self.pair,
-            self.protocol.shared,
-            self.settings.seed,
-            self.images,
-        )
+        shared = self.protocol.shared
         if shared is None:
             return {}
+        pair, images, seed = self.pair, self.images, self.settings.seed
 
         def compute() -> Entry:
             return Entry(observe_shared(shared, pair, images, self.intact, seed))
 
-        key = f"shared/{self.case.pair}/{shared.key}"
-        fingerprint = {**keys.of_shared(pair.key, shared, images, seed), **self._declared}
-        return self.store.obtain(key, fingerprint, compute).arrays
+        name = f"shared/{self.case.pair}/{shared.key}"
+        key = {**keys.of_shared(pair.key, shared, images, seed), **self._declared}
+        return self.store.obtain(name, key, compute).arrays
 
     def maps(self, method: Method, wait: bool = True) -> Entry:
         """The method's maps, which the protocols of the pair share."""
@@ -113,9 +109,9 @@ class Evaluation:
             with limited_to(self.settings.memory):
                 return attribute(method, pair, seed)
 
-        key = f"maps/{self.case.pair}/{method.name}"
-        fingerprint = keys.of_maps(pair.key, key_of(method), seed)
-        return self.store.obtain(key, fingerprint, compute, wait)
+        name = f"maps/{self.case.pair}/{method.name}"
+        key = keys.of_maps(pair.key, key_of(method), seed)
+        return self.store.obtain(name, key, compute, wait)
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
@@ -142,11 +138,12 @@ class Evaluation:
             counted = {"attribution": stated, "observation": passes}
             return Entry(rows, {**maps.info, "passes": counted})
 
-        key = f"records/{self.case.pair}-{protocol.observation or self.case.protocol}/{method.name}"
-        rows = keys.of_rows(
+        observation = protocol.observation or self.case.protocol
+        name = f"records/{self.case.pair}-{observation}/{method.name}"
+        key = keys.of_rows(
             pair.key, key_of(method), protocol, images, self.settings.seed, self._training
         )
-        return self.store.obtain(key, {**rows, **self._declared}, compute, wait)
+        return self.store.obtain(name, {**key, **self._declared}, compute, wait)
 
     @cached_property
     def _declared(self) -> Key:

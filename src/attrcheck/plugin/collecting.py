@@ -17,7 +17,6 @@ import pytest
 
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import options
-from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.verdicts import outcomes
 
 if TYPE_CHECKING:

@@ -2,11 +2,13 @@
 
 import functools
 
+import numpy as np
 import pytest
 
 import attrcheck
 from attrcheck.cli import FAMILIES, main, passes
 from attrcheck.contracts import Method, Tuning
+from attrcheck.store.entries import Entry, Store
 
 
 def listed(capsys, *arguments):
@@ -162,3 +164,14 @@ def test_finetune_complains_in_one_clear_line(capsys, tmp_path, arguments, compl
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"attrcheck: {complaint}")
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_in_a_store_reaches_the_terminal_as_a_control_character(capsys, tmp_path):
+    name = "maps/a-x/\x1b[2J\u202e"
+    Store(tmp_path).obtain(name, {"part": "one"}, lambda: Entry({"maps": np.zeros(1)}))
+    assert main(["why", "*", str(tmp_path)]) == 0
+    assert main(["store", str(tmp_path / "no\x1b[2Jwhere")]) == 1
+    output, errors = capsys.readouterr()
+    assert r"maps/a-x/\x1b[2J\u202e" in output
+    assert r"there is no store at" in errors
+    assert (output + errors).replace("\n", "").isprintable()

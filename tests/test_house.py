@@ -39,7 +39,6 @@ on its own floor."""
 
 LAZY = {
     ("plugin/*", "attrcheck"): "every pytest run loads the plugin; an idle one pays for nothing",
-    ("plugin/options.py", "_pytest.config.findpaths"): "internal: an idle plugin does not need it",
     ("cli.py", "attrcheck"): "`attrcheck list` answers without torch",
     ("contracts.py", "numpy"): "the plugin knows the nouns without numpy",
     ("errors.py", "difflib"): "only needed when something went wrong",

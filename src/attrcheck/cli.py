@@ -15,13 +15,14 @@ from tabulate import tabulate
 from attrcheck.contracts import Dataset, Method, Tuning
 from attrcheck.datasets import dataset as datasets
 from attrcheck.engine.settings import PROFILES
-from attrcheck.errors import AttrcheckError
+from attrcheck.errors import AttrcheckError, cut
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
+from attrcheck.report.text import for_terminal
 from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         chosen.run(chosen)
     except AttrcheckError as error:
-        print(f"attrcheck: {error}", file=sys.stderr)
+        print(for_terminal(cut(f"attrcheck: {error}")), file=sys.stderr)
         return 1
     return 0
 
@@ -134,10 +135,11 @@ def tell_why(chosen: argparse.Namespace) -> None:
     if not versions:
         raise AttrcheckError(f"no entry in {chosen.folder} is called {chosen.name!r}")
     for name, items in versions.items():
-        print(name)
+        print(for_terminal(name))
         for item, older in zip(items, [*items[1:], None], strict=True):
             why = "the first" if older is None else ", ".join(changes(item.key, older.key))
-            print(f"  {item.created}  {item.path.stem.rpartition('-')[2]}  {why}")
+            line = f"  {item.created}  {item.path.stem.rpartition('-')[2]}  {why}"
+            print(for_terminal(line))
 
 
 def _store(chosen: argparse.Namespace) -> Path:

@@ -17,7 +17,7 @@ import pytest
 
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import options
-from attrcheck.plugin.verdicts import outcomes
+from attrcheck.plugin.outcomes import outcomes
 
 if TYPE_CHECKING:
     from attrcheck.contracts import Case

@@ -21,8 +21,8 @@ from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import controller, options, selection
 from attrcheck.plugin.collecting import CheckRequest
+from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
-from attrcheck.plugin.verdicts import outcomes
 from attrcheck.report.text import for_terminal
 
 LAB = pytest.StashKey[Lab]()

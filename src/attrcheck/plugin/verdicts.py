@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -35,10 +34,3 @@ class RunVerdict:
 def undecided(rules: Iterable[str], why: str) -> list[RunVerdict]:
     """A gate that nobody can decide is broken, never passed over."""
     return [RunVerdict(f"gate[{rule}]", False, [f"not decided: {why}"]) for rule in rules]
-
-
-def outcomes() -> tuple[type[BaseException], ...]:
-    """What pytest takes for the outcome of a test, whoever raises it; xfail is a kind of fail."""
-    unittest = sys.modules.get("unittest")
-    skips = [unittest.SkipTest] if unittest is not None else []
-    return (pytest.skip.Exception, pytest.fail.Exception, pytest.exit.Exception, *skips)

@@ -20,8 +20,8 @@ class Config:
         self.given = given or {}
         self.ini = ini or {}
 
-    def getoption(self, name):
-        return self.given.get(name)
+    def getoption(self, name, default=None):
+        return self.given.get(name, default)
 
     def getini(self, name):
         defaults = {option.ini: option.default for option in options.OPTIONS}
@@ -63,7 +63,6 @@ def test_a_profile_is_a_number_of_images_that_can_be_overridden(profile):
         ({"attr_threads": 0}, "--attr-threads must be at least 1, not 0"),
         ({"attr_device": "gpu"}, "--attr-device takes .* not gpu"),
         ({"attr_device": "cuda:x"}, "--attr-device takes .* not cuda:x"),
-        ({"attr_methods": "salency"}, "--attr-methods: .*did you mean saliency"),
         ({"attr_gate": ["nonsense"]}, "gate 'nonsense'"),
     ],
 )
@@ -72,8 +71,14 @@ def test_a_bad_option_is_a_usage_error_that_names_it(given, words):
         options.check_all(Config(given))
 
 
+def test_a_name_on_the_command_line_that_nothing_has_is_a_usage_error():
+    with pytest.raises(pytest.UsageError, match=r"--attr-methods: .*did you mean saliency"):
+        selection.check_names(Config({"attr_methods": "salency"}))
+
+
 def test_names_in_the_ini_file_wait_for_the_conftest_that_registers_them():
     options.check_all(Config(ini={"attr_methods": "not_yet_known"}))
+    selection.check_names(Config(ini={"attr_methods": "not_yet_known"}))
 
 
 def test_auto_deals_the_gpus_out_in_turn(monkeypatch):

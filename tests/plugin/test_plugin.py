@@ -233,7 +233,9 @@ def test_a_damaged_record_is_reported_set_aside_and_computed_again(project):
     record.write_bytes(record.read_bytes()[:50])
     result = run(project, "--attr-report")
     result.assert_outcomes(passed=4, warnings=1)
-    result.stdout.fnmatch_lines([f"*StoreWarning: *{record.name}: unreadable*computed again*"])
+    result.stdout.fnmatch_lines(
+        [f"*StoreWarning: *{record.name}: not a safetensors file*computed again*"]
+    )
     assert len(list((project.path / ".attrcheck" / "aside").iterdir())) == 1
     after = report(project)
     assert after["cases"] == before["cases"]

@@ -11,6 +11,7 @@ from attrcheck.report.types import Run, SettingsShown
 RUN = Run(
     started="2024-01-01T00:00:00Z",
     seconds=1.0,
+    gates_from="none",
     workers=0,
     threads=1,
     cores=2,

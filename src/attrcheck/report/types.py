@@ -23,6 +23,7 @@ class Run:
 
     started: str
     seconds: float
+    gates_from: str
     workers: int
     threads: int | None
     cores: int
@@ -30,7 +31,6 @@ class Run:
     python: str
     versions: dict[str, str]
     seconds_per_image: dict[str, float | None] = field(default_factory=dict)
-    gates_from: str = "none"
     verified: int | None = None
     provenance: list[Provenance] = field(default_factory=list)
 

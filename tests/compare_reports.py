@@ -24,7 +24,7 @@ DEFAULTS = {
     "passes": {},
 }
 """What a score leaves out today where it says nothing."""
-VOLATILE = {"run", "fingerprint"}
+VOLATILE = {"run", "fingerprint", "schema"}
 """What differs from run to run, or, as the hash of a key does, with any change of the code."""
 PROSE = {"reason", "lines", "known", "leaderboard_problem", "problem"}
 """Words may change; figures may not."""

@@ -27,7 +27,7 @@ from attrcheck.report.types import (
 from attrcheck.store.seeds import derive
 from attrcheck.tallies import TOLERANCE
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def build(

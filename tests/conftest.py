@@ -1,5 +1,6 @@
 """Fixtures for all tests: registries that are left as found, and a tiny world to run cases in."""
 
+import os
 from contextlib import ExitStack
 
 import numpy as np
@@ -8,6 +9,11 @@ from torch import nn
 
 import attrcheck
 from tests.worlds import Tiny, brightness, gradient, tiny_dataset, tiny_network
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Coverage is measured here; to trace every process that a test starts would take far longer.
+    for variable in [name for name in os.environ if name.startswith("COVERAGE_PROCESS")]:
+        del os.environ[variable]
 
 REGISTRIES = (
     attrcheck.check,

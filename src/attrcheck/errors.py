@@ -50,7 +50,7 @@ def text_of(error: BaseException) -> str:
         text = str(error)
     except BaseException:
         text = "(its text cannot be read)"
-    return cut(text)
+    return cut(text, MOST_TEXT // 2)  # there is room for what is said around it
 
 
 class MethodError(AttrcheckError):

@@ -1,5 +1,6 @@
 """Processes of their own: the same maps to the bit, nothing left behind, and when none are."""
 
+import copy
 import multiprocessing
 import os
 import pickle
@@ -24,6 +25,7 @@ from attrcheck.engine.lab import Lab
 from attrcheck.engine.remote import IsolationWarning, start
 from attrcheck.errors import AttrcheckError, MethodError
 from attrcheck.isolation import zygote
+from attrcheck.isolation.patches import Patches
 from attrcheck.isolation.zygote import AVAILABLE
 from tests.worlds import tiny_dataset, tiny_network
 
@@ -285,3 +287,22 @@ def test_the_end_that_serves_answers_and_leaves_when_nobody_asks(tiny, monkeypat
     ours.close()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_what_python_notes_in_a_class_when_it_is_copied_is_no_patch():
+    class Base:
+        def run(self):
+            return 1
+
+    class Odd(Base):
+        pass
+
+    copy.deepcopy(Base())
+    before = Patches([(Odd, dict(vars(Odd)))], [])
+    copy.deepcopy(Odd())
+    assert "__slotnames__" in vars(Odd)
+    assert before.undo() == []
+    Odd.run = lambda self: 2
+    [words] = before.undo()
+    assert words.endswith("Odd.run")
+    assert Odd().run() == 1

@@ -31,8 +31,8 @@ def close(texts):
     session, start = Session(), time.process_time()
     for text in texts:
         session.take(text)
-    document, _ = conclude(session, [], workers=1)
-    text = files.json_text(document)
+    document, _ = conclude(session, [], "none", workers=1)
+    text = files.as_json(document)
     return time.process_time() - start, text
 
 

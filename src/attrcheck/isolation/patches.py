@@ -80,8 +80,10 @@ def _exchanged(owner: Any, before: Mapping[str, Any]) -> list[str]:
         ]
     if isinstance(owner, type) and len(held) != len(before):
         # Tensor.argmax, for one, is inherited: whoever exchanges it adds it.
-        inherited = (set(vars(base)) for base in owner.__mro__[1:])
-        names += sorted((held.keys() - before.keys()) & set().union(*inherited))
+        inherited = set().union(*(vars(base) for base in owner.__mro__[1:]))
+        added = (held.keys() - before.keys()) & inherited
+        # Copying notes __slotnames__ in a class: what Python keeps there itself is no code.
+        names += sorted(n for n in added if callable(held[n]) or not n.startswith("__"))
     return names
 
 

@@ -16,7 +16,9 @@ from typing import Protocol as Interface
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from numpy.typing import NDArray
+    from PIL.Image import Image
     from torch import Tensor, nn
 
 Rows: TypeAlias = "dict[str, NDArray[np.generic]]"
@@ -94,22 +96,105 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Preprocessing:
+    """What a network wants done to a picture: resize it, cut out the middle, normalise it.
+
+    size: height and width of what it takes. resize: what the shorter side, or height and width, are
+    brought to first; None: nothing is resized. interpolation: as Pillow calls it. mean, std: of
+    values in [0, 1], one per channel; for one channel pictures are turned to grey.
+    """
+
+    size: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    resize: int | tuple[int, int] | None = None
+    interpolation: str = "bilinear"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures of any size with their labels, each read when it is asked for.
+
+    What a dataset may be before a model is known: every network gets them as it wants them.
+
+    read: the picture at an index, in RGB or grey; several threads may ask at once. fingerprint:
+    tells the bytes of the pictures at some indices, and of their masks, from any others.
+    labels: one int each. class_names: one per class, to be matched with a model's own.
+    mask: the ground truth of a picture and as large as it; what is not black belongs to it.
+    training: the pictures that models learn from. preprocessing: for models that have none.
+    Pictures come in a fixed order of which every prefix is a fair sample.
+    """
+
+    name: str
+    read: Callable[[int], Image]
+    fingerprint: Callable[[Sequence[int]], str]
+    labels: tuple[int, ...]
+    ids: tuple[str, ...]
+    class_names: tuple[str, ...]
+    mask: Callable[[int], Image] | None = None
+    training: Callable[[], Pictures] | None = None
+    preprocessing: Preprocessing | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.class_names)
+
+    @property
+    def channels(self) -> int:
+        """The number of channels: of colours, unless it is said otherwise."""
+        return len(self.preprocessing.mean) if self.preprocessing else 3
+
+
+class Pixels(Interface):
+    """Images [N, C, H, W] or masks [N, H, W] that are made when they are asked for.
+
+    To take some of it gives a tensor, as it would of a tensor; `part` takes some without reading.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice | Tensor) -> Tensor: ...
+    @property
+    def shape(self) -> torch.Size: ...  # noqa: D102
+    def part(self, part: slice) -> Pixels: ...  # noqa: D102
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network, how it wants its pictures, and its classes in the order of its logits.
+
+    What a registered builder may return in place of the network alone. preprocessing: None: images
+    as they are, with the mean and std of the dataset. class_names: (): those of the dataset.
+    """
+
+    network: nn.Module
+    preprocessing: Preprocessing | None = None
+    class_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Dataset:
     """The evaluation split of a dataset; `training` gives the images that models learn from.
 
-    images [N, C, H, W] float32 in [0, 1]; labels [N] int64; masks [N, H, W] bool or None.
+    images [N, C, H, W] float32 in [0, 1]; labels [N] int64; masks [N, H, W] bool or None. Those of
+    pictures are made when a slice of them is taken. mean, std: those that the model wants.
     Images come in a fixed order of which every prefix is a fair sample.
     """
 
     name: str
-    images: Tensor
+    images: Tensor | Pixels
     labels: Tensor
     classes: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
     ids: tuple[str, ...]
-    masks: Tensor | None = None
-    training: Callable[[], tuple[Tensor, Tensor]] | None = None
+    masks: Tensor | Pixels | None = None
+    training: Callable[[], tuple[Tensor | Pixels, Tensor]] | None = None
+    class_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.images)

@@ -93,10 +93,10 @@ def close(cases: int, methods: int) -> str:
             session.take(text)
         wire += len(text)
     with clock("conclude"):
-        document, _ = conclude(session, [], "none", workers=1)
+        document, details, _ = conclude(session, [], "none", workers=1)
     with tempfile.TemporaryDirectory() as folder:
         with clock("publish"):
-            publish(document, Path(folder))
+            publish(document, details, Path(folder))
         report = (Path(folder) / "report.json").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return (

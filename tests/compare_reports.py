@@ -24,8 +24,11 @@ DEFAULTS = {
     "passes": {},
 }
 """What a score leaves out today where it says nothing."""
-VOLATILE = {"run", "fingerprint", "schema"}
-"""What differs from run to run, or, as the hash of a key does, with any change of the code."""
+ADDED = {"beats_random"}
+"""Of a score, what earlier reports do not have."""
+VOLATILE = {"run", "fingerprint", "schema", "facts"}
+"""What differs from run to run, or, as the hash of a key does, with any change of the code; and
+what is known of methods without running them."""
 PROSE = {"reason", "lines", "known", "leaderboard_problem", "problem"}
 """Words may change; figures may not."""
 
@@ -34,7 +37,7 @@ def plain(value: Any) -> Any:
     """A report without what differs from run to run, by the names of today."""
     if isinstance(value, dict):
         if "status" in value and "check" not in value:
-            value = DEFAULTS | value
+            value = {key: item for key, item in (DEFAULTS | value).items() if key not in ADDED}
         return {
             RENAMED.get(key, key): plain(item)
             for key, item in value.items()

@@ -330,12 +330,14 @@ class Reduction:
 
     A score that is not defined is NaN: it is left out of the ranking, and counted. So are images
     whose own score is NaN, and others that the score says nothing about: `undefined` in all.
+    errors: the standard errors of the curve's values, where these are means over images.
     """
 
     score: float
     curve: tuple[list[float], list[float]] | None = None
     per_image: NDArray[np.float64] | None = None
     undefined: int = 0
+    errors: NDArray[np.float64] | None = None
 
     @classmethod
     def mean(cls, per_image: NDArray[np.generic]) -> Reduction:

@@ -23,6 +23,8 @@ from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
 
 Progress = Callable[[str], None]
+MOST_IMAGE_SCORES = 256
+"""Scores of single images that a report gets of each method and case."""
 PLAIN = (bool, int, float, type(None))
 
 
@@ -196,8 +198,20 @@ def _outcome(entry: Entry, reduction: Reduction, replicates: list[NDArray[np.flo
         high=high,
         curve=Curve.of(reduction.curve),
         replicates=scores,
+        image_scores=_single(_some(reduction.per_image)),
+        curve_errors=_single(reduction.errors),
         **facts,
     )
+
+
+def _some(per_image: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """The first scores of images: every prefix of a dataset is a fair sample."""
+    return None if per_image is None else per_image[:MOST_IMAGE_SCORES]
+
+
+def _single(values: NDArray[np.float64] | None) -> NDArray[np.float32]:
+    """Values that are only looked at, in half the room."""
+    return np.asarray([] if values is None else values, dtype=np.float32)
 
 
 def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:

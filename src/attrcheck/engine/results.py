@@ -18,6 +18,10 @@ Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
 CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_applicable"]
 
 
+def _nothing() -> NDArray[np.float32]:
+    return np.empty(0, dtype=np.float32)
+
+
 @dataclass(frozen=True)
 class Curve:
     """The curve behind a score; a point without a value is None."""
@@ -67,12 +71,15 @@ class Outcome(Score):
     replicates: the score on each resample of the images, empty where there is no score; it stays in
     the process that computed it. beats_random: whether the interval of the paired difference to
     `random` excludes zero, None where they are not to be compared. seconds: per image, to
-    attribute.
+    attribute. image_scores: of the first images, where the score is their mean. curve_errors:
+    standard errors of the values of the curve.
     """
 
     replicates: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), metadata=LOCAL)
     beats_random: bool | None = None
     seconds: float | None = None
+    image_scores: NDArray[np.float32] = field(default_factory=_nothing)
+    curve_errors: NDArray[np.float32] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True)
@@ -133,10 +140,26 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
+class MethodFacts:
+    """What is known of a method without running it.
+
+    own: neither built in nor made by a prefix. dummy: ignores the model. passes: forward and
+    backward, per image.
+    """
+
+    family: str = "own"
+    own: bool = False
+    dummy: bool = False
+    passes: list[int] = field(default_factory=list)
+    reference: str = ""
+
+
+@dataclass(frozen=True)
 class RunSettings:
     """The settings of a run that decide its results, as every item of it has them.
 
     images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked.
+    facts: of the methods that could be loaded.
     """
 
     profile: str
@@ -146,6 +169,29 @@ class RunSettings:
     methods: list[str]
     of_cases: int
     of_methods: int
+    facts: dict[str, MethodFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """Some images of a pair and the maps of its methods there, small enough to look at.
+
+    positions: of the images in the dataset. labels, predictions: classes, by name where they have
+    one. probabilities: of the labels. images: [images, height, width, channels]. maps: [methods,
+    images, height, width], each divided by its largest absolute value; that, [methods, images], is
+    in `scales`.
+    """
+
+    pair: str
+    ids: list[str]
+    positions: list[int]
+    labels: list[str]
+    predictions: list[str]
+    probabilities: list[float]
+    methods: list[str]
+    images: NDArray[np.uint8]
+    maps: NDArray[np.int8]
+    scales: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -154,7 +200,8 @@ class Envelope:
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
-    that were computed again and compared, if that was asked for.
+    that were computed again and compared, if that was asked for. exhibit: of the pair, from the
+    first case of it in each process, if a report is wanted.
     """
 
     id: str
@@ -164,6 +211,7 @@ class Envelope:
     case: CaseResult | None = None
     check: CheckResult | None = None
     verified: int | None = None
+    exhibit: Exhibit | None = None
 
 
 def join(parts: Iterable[Provenance]) -> list[Provenance]:

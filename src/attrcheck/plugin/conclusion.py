@@ -19,6 +19,7 @@ from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import RunVerdict
 from attrcheck.report import document as documents
 from attrcheck.report import files, terminal
+from attrcheck.report.details import Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
@@ -29,8 +30,8 @@ NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases
 
 def conclude(
     session: Session, gates: Sequence[gate.Gate], gates_from: str, workers: int
-) -> tuple[Document, list[RunVerdict]]:
-    """The report, and the verdicts on the run as a whole."""
+) -> tuple[Document, Details, list[RunVerdict]]:
+    """The report, its details, and the verdicts on the run as a whole."""
     document = documents.build(
         results=session.cases,
         checks=session.checks,
@@ -46,15 +47,18 @@ def conclude(
     figures = _figures(document)
     results = [_on_all(gate.decide(wanted, figures), session) for wanted in gates]
     verdicts += [RunVerdict(f"gate[{r.rule}]", r.passed, list(r.lines)) for r in results]
-    return replace(document, gates=results), verdicts
+    details = Details.of(document.run.started, session.cases, session.exhibits)
+    return replace(document, gates=results), details, verdicts
 
 
-def publish(document: Document, folder: Path) -> tuple[list[str], list[RunVerdict]]:
+def publish(
+    document: Document, details: Details, folder: Path
+) -> tuple[list[str], list[RunVerdict]]:
     """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
     The files come first: a run that lost its terminal has them still.
     """
-    paths, problems = files.write(document, folder)
+    paths, problems = files.write(document, folder, details)
     try:
         lines = terminal.render(document).split("\n")
     except Exception as error:  # the files are there, and gates must still be decided

@@ -140,7 +140,7 @@ class Controller:
             from attrcheck.plugin.conclusion import conclude, publish
 
             workers = self.config.getoption("numprocesses", None) or 0
-            document, verdicts = conclude(self.session, gates, origin, workers)
+            document, details, verdicts = conclude(self.session, gates, origin, workers)
         except Exception as error:
             self.lines += self._earlier_report()
             why = f"the results could not be put together: {type(error).__name__}: {error}"
@@ -148,7 +148,7 @@ class Controller:
             failed = RunVerdict("conclusion", False, [why, *where])
             return [failed, *undecided([gate.text for gate in gates], why)]
         if options.value(self.config, "report"):
-            lines, problems = publish(document, options.folder(self.config, "report_dir"))
+            lines, problems = publish(document, details, options.folder(self.config, "report_dir"))
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         if gates or self.lines:

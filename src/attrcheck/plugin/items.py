@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -13,12 +14,22 @@ from attrcheck.contracts import Case, Settings
 from attrcheck.engine.cases import table
 from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
+from attrcheck.engine.exhibits import exhibit
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
-from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
+from attrcheck.engine.results import (
+    CaseResult,
+    CheckResult,
+    Envelope,
+    Exhibit,
+    MethodFacts,
+    RunSettings,
+)
 from attrcheck.engine.settings import cores
+from attrcheck.engine.shards import find
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, cut
+from attrcheck.methods import method as methods
 from attrcheck.plugin import controller, options, selection
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
@@ -26,6 +37,8 @@ from attrcheck.plugin.progress import Live
 from attrcheck.report.text import for_terminal
 
 LAB = pytest.StashKey[Lab]()
+EXHIBITED = pytest.StashKey[set[str]]()
+"""The pairs whose images and maps this process has sent."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +69,31 @@ class CaseItem:
         try:
             lab = lab_of(self.config, self.worker)
             result = run_case(lab.evaluation(self.case), live.say)
+            shown = self._exhibit(lab)
         except AttrcheckError as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {error}")), pytrace=False)
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.case.id, lab, case=condense(result))))
+        self.send(dumps(envelope(self.case.id, lab, case=condense(result), exhibit=shown)))
         if lines := broken(result):
             pytest.fail(for_terminal("\n".join(lines)), pytrace=False)
+
+    def _exhibit(self, lab: Lab) -> Exhibit | None:
+        """What the report shows of the pair, once per process; maps come from the store."""
+        exhibited = self.config.stash.setdefault(EXHIBITED, set())
+        evaluation = lab.evaluation(self.case)
+        wanted = options.value(self.config, "report") and evaluation.protocol.tuning is None
+        if not wanted or self.case.pair in exhibited:
+            return None
+        exhibited.add(self.case.pair)
+        try:
+            return exhibit(evaluation).exhibit
+        except Exception as error:  # the scores are there, and worth more than pictures
+            why = f"no images of {self.case.pair} in the report: {type(error).__name__}: {error}"
+            warnings.warn(for_terminal(cut(why)), stacklevel=1)
+            return None
 
 
 @dataclass(frozen=True)
@@ -172,10 +201,11 @@ def envelope(
     lab: Lab,
     case: CaseResult | None = None,
     check: CheckResult | None = None,
+    exhibit: Exhibit | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
-    methods = selection.affordable(settings.profile)
+    affordable = selection.affordable(settings.profile)
     cases = [known.id for known in table(profile=settings.profile)]
     return Envelope(
         id=item,
@@ -186,11 +216,31 @@ def envelope(
             device=torch.device(settings.device).type,
             methods=list(settings.methods),
             of_cases=len(cases),
-            of_methods=len(methods),
+            of_methods=len(affordable),
+            facts=facts(settings.methods),
         ),
-        whole=selection.signature(cases, methods),
+        whole=selection.signature(cases, affordable),
         threads=settings.threads,
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
+        exhibit=exhibit,
     )
+
+
+def facts(names: Iterable[str]) -> dict[str, MethodFacts]:
+    """What is known of methods without running them; one that cannot be loaded has none."""
+    known = {}
+    for name in names:
+        try:
+            method = find(name)
+        except AttrcheckError:
+            continue
+        known[name] = MethodFacts(
+            family=cut(str(method.family), 100),
+            own=methods.is_own(name),
+            dummy=bool(method.dummy),
+            passes=[int(count) for count in method.passes],
+            reference=cut(str(method.reference), 300),
+        )
+    return known

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attrcheck.engine.results import CaseResult, CheckResult, Envelope
+    from attrcheck.engine.results import CaseResult, CheckResult, Envelope, Exhibit
 
 
 @dataclass
@@ -58,6 +58,11 @@ class Session:
     def checks(self) -> list[CheckResult]:
         """The results of checks, likewise."""
         return [sent.check for sent in self.in_order if sent.check is not None]
+
+    @property
+    def exhibits(self) -> list[Exhibit]:
+        """The images and maps that were sent, likewise."""
+        return [sent.exhibit for sent in self.in_order if sent.exhibit is not None]
 
     @property
     def in_order(self) -> list[Envelope]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows, Shared
 from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols.order import least, most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import responses, stacked, standard_errors
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
 
@@ -111,6 +111,7 @@ class Ablation(Protocol):
             score=areas.sum().item() / (total * n),
             curve=([k / self.of for k in self.at], [x.item() / n for x in values.sum(axis=0)]),
             per_image=areas.astype(np.float64) / total,
+            errors=standard_errors(values),
         )
 
     def _weights(self) -> tuple[NDArray[np.int64], int]:

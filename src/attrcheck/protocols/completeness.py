@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import responses, stacked, standard_errors
 from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
@@ -62,6 +62,7 @@ class Completeness(Protocol):
             curve=([tenth / 10 for tenth in self.tenths], (lost.sum(axis=0) / n).tolist()),
             per_image=per_image,
             undefined=missing,
+            errors=standard_errors(lost),
         )
 
 

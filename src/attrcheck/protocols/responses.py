@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.contracts import Rows
@@ -32,3 +33,10 @@ def stacked(steps: Iterable[Rows]) -> Rows:
 def joined(parts: Sequence[Rows]) -> Rows:
     """Rows of one batch after another."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def standard_errors(values: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Of the means over images of [N, steps]; NaN for a single image."""
+    if len(values) < 2:
+        return np.full(values.shape[1], np.nan)
+    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)), dtype=np.float64)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Retraining, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import responses, stacked, standard_errors
 from attrcheck.removal import removal as removals
 
 BRIEF: dict[str, dict[str, Any]] = {
@@ -57,7 +57,7 @@ class Roar(Protocol):
         right = rows["correct"].astype(np.int64)
         curve = [k / 10 for k in self.at], (right.sum(axis=0) / len(right)).tolist()
         score = right.sum().item() / right.size
-        return Reduction(score, curve, right.mean(axis=1))
+        return Reduction(score, curve, right.mean(axis=1), errors=standard_errors(right))
 
     def _without(self, images: Tensor, ranks: Tensor, seeds: tuple[int, ...]) -> list[Tensor]:
         """The images without the top of their maps, for each fraction."""

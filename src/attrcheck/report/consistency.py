@@ -1,4 +1,4 @@
-"""How far rankings agree: the section of `report.md` and the line on the terminal."""
+"""How far rankings agree: tables of the report, and the line on the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrcheck.consistency import (
     Level,
     WithoutProtocol,
 )
-from attrcheck.report.text import number, table
+from attrcheck.report.text import Table, number
 from attrcheck.report.types import Document
 
 TITLES: dict[Level, str] = {
@@ -27,20 +27,18 @@ LEGEND = (
     "methods of both: strong above 0.8, weak below 0.6. Along training: earlier checkpoints of a "
     "model against its last."
 )
+LEVELS = ("rankings", "pairs", "strong", "moderate", "weak", "undefined", "mean")
 CHANGES = ["correlation of the boards", "furthest move", "winner without it"]
-MOST_CASES = 5
 
 
-def sections(document: Document) -> list[str]:
-    """The section; none unless there are two cases to compare."""
+def tables(document: Document) -> list[Table]:
+    """How far cases agree; none unless there are two to compare."""
     if len(document.cases) < 2:
         return []
     known = document.consistency
+    note = f"{LEGEND} {concordance(known.concordance)} {_residual(document)}".strip()
     return [
-        "## Consistency",
-        _levels(known.levels),
-        LEGEND,
-        f"{concordance(known.concordance)} {_residual(document)}".strip(),
+        Table("Agreement of rankings", LEVELS, _levels(known.levels), note),
         *_protocols(known.protocols),
         *_cases(known.cases),
         *_without(known.without_protocol),
@@ -72,8 +70,8 @@ def _residual(document: Document) -> str:
     )
 
 
-def _levels(levels: Mapping[Level, Agreements]) -> str:
-    rows = [
+def _levels(levels: Mapping[Level, Agreements]) -> list[list[object]]:
+    return [
         [
             title,
             levels[level].pairs,
@@ -85,10 +83,9 @@ def _levels(levels: Mapping[Level, Agreements]) -> str:
         ]
         for level, title in TITLES.items()
     ]
-    return table(rows, ["rankings", "pairs", "strong", "moderate", "weak", "undefined", "mean"])
 
 
-def _protocols(protocols: Mapping[str, Mapping[Level, Agreements]]) -> list[str]:
+def _protocols(protocols: Mapping[str, Mapping[Level, Agreements]]) -> list[Table]:
     """Does a protocol agree with itself elsewhere, and with other protocols?"""
     rows = [
         [protocol, *(_mean(levels[level]) for level in TITLES)]
@@ -96,8 +93,8 @@ def _protocols(protocols: Mapping[str, Mapping[Level, Agreements]]) -> list[str]
     ]
     if not rows:
         return []
-    note = "By protocol: the mean correlation, and how many are strong / moderate / weak."
-    return [table(rows, ["protocol", *TITLES.values()]), note]
+    note = "The mean correlation, and how many are strong / moderate / weak."
+    return [Table("Agreement by protocol", ["protocol", *TITLES.values()], rows, note)]
 
 
 def _mean(known: Agreements) -> str:
@@ -106,22 +103,22 @@ def _mean(known: Agreements) -> str:
     return f"{known.mean:.2f} ({known.strong}/{known.moderate}/{known.weak})"
 
 
-def _cases(cases: Sequence[CaseAgreement]) -> list[str]:
+def _cases(cases: Sequence[CaseAgreement]) -> list[Table]:
     rows = [
         [case.case, number(case.with_board), number(case.with_others), *_change(case)]
-        for case in cases[:MOST_CASES]
+        for case in cases
         if case.with_board is not None
     ]
     headers = ["case", "with the board", "with the board of the others", *CHANGES]
-    title = "Most at odds with the board, and what it would be without them:"
-    return [title, table(rows, headers)] if rows else []
+    title = "What the board would be without each case, those most at odds with it first"
+    return [Table(title, headers, rows)] if rows else []
 
 
-def _without(protocols: Sequence[WithoutProtocol]) -> list[str]:
+def _without(protocols: Sequence[WithoutProtocol]) -> list[Table]:
     if len(protocols) < 2:
         return []
     rows = [[without.protocol, *_change(without)] for without in protocols]
-    return ["The board without one protocol:", table(rows, ["without", *CHANGES])]
+    return [Table("The board without one protocol", ["without", *CHANGES], rows)]
 
 
 def _change(change: Change) -> list[str]:

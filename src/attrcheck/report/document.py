@@ -191,7 +191,7 @@ def _standings(result: CaseResult, methods: Sequence[str]) -> NDArray[Any]:
 def _score(outcome: Outcome, rank: float | None) -> ScoreEntry:
     """What the report shows of an outcome."""
     shown = {field.name: getattr(outcome, field.name) for field in fields(Score)}
-    return ScoreEntry(**shown, rank=rank)
+    return ScoreEntry(**shown, rank=rank, beats_random=outcome.beats_random)
 
 
 def _number(value: float) -> float | None:

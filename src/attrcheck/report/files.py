@@ -9,17 +9,21 @@ from typing import Any
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import cut
 from attrcheck.report import markdown
+from attrcheck.report.details import Details
+from attrcheck.report.html import page
 from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
 from attrcheck.store.files import write_whole
 
 
-def write(document: Document, folder: Path) -> tuple[list[Path], list[str]]:
+def write(
+    document: Document, folder: Path, details: Details | None = None
+) -> tuple[list[Path], list[str]]:
     """Write the report in every format: the files written, and for each other one why it is not."""
     paths, problems = [], []
     for name, render in FORMATS.items():
         try:
-            content = render(document).encode()
+            content = render(document, details or Details()).encode()
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, content)
         except OSError as error:
@@ -32,7 +36,7 @@ def write(document: Document, folder: Path) -> tuple[list[Path], list[str]]:
     return paths, problems
 
 
-def as_json(document: Document) -> str:
+def as_json(document: Document, details: Details) -> str:
     """JSON in little room, with a line of its own for every case, check and the like."""
     parts = []
     for name in sorted(vars(document)):
@@ -46,8 +50,10 @@ def _compact(value: Any) -> str:
     return for_json(dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
-FORMATS: dict[str, Callable[[Document], str]] = {
+FORMATS: dict[str, Callable[[Document, Details], str]] = {
     "report.json": as_json,
-    "report.md": markdown.render,
+    "report.details.json": lambda document, details: dumps(details) + "\n",
+    "report.md": lambda document, details: markdown.render(document),
+    "report.html": page.render,
 }
 """The files of a report, and what makes their text."""

@@ -1,27 +1,62 @@
-"""The leaderboard for the terminal, at most 100 columns wide."""
+"""The verdict and the leaderboard for the terminal, 80 columns wide."""
 
 from __future__ import annotations
 
-from attrcheck.report import consistency, trust
+from attrcheck.report import consistency, notable, trust
 from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, Counts, Document
 
 MOST_NAMES = 8
 MOST_LINES = 20
-MOST_IN_NAME = 30
+MOST_IN_NAME = 24
 MOST_IN_REASON = 400
 MOST_IN_LINE = 1000
-HEADERS = (
-    *("rank", "method", "Meta-Rank", "95% interval"),
-    *("mean rank", "wins", "> random", "s/image"),
-)
-ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 6)
+HEADERS = ("#", "method", "Meta-Rank", "95% interval", "mean", "wins", "> random")
+ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 5)
+OWN, DUMMY = "* ", "~ "
+"""What stands before the names of a user's own methods, and of those that ignore the model."""
 
 
 def render(document: Document) -> str:
-    """What belongs above the board, the board, and what belongs below it."""
-    below = [*consistency.summary(document), *trust.summary(document), *footer(document)]
-    return "\n".join([*map(_line, remarks(document)), "", board(document), "", *map(_line, below)])
+    """The verdict, what belongs above the board, the board, and what belongs below it."""
+    above = [verdict(document), *gates(document), *remarks(document)]
+    below = [
+        *filter(None, [legend(document)]),
+        *notable.lines(document),
+        *consistency.summary(document),
+        *trust.summary(document),
+        *footer(document),
+    ]
+    return "\n".join([*map(_line, above), "", board(document), "", *map(_line, below)])
+
+
+def verdict(document: Document) -> str:
+    """The run in a few words."""
+    if document.missing:
+        return "incomplete"
+    broken = sum(not gate.passed for gate in document.gates)
+    if broken:
+        return f"{broken} of {len(document.gates)} gates broken"
+    return f"all {len(document.gates)} gates hold" if document.gates else "no gates to keep"
+
+
+def gates(document: Document) -> list[str]:
+    """A line for each gate, the broken ones first."""
+    ordered = sorted(document.gates, key=lambda gate: gate.passed)
+    return [
+        f"gate {'holds' if gate.passed else 'BROKEN'}: {gate.rule} ({'; '.join(gate.lines)})"
+        for gate in ordered
+    ]
+
+
+def legend(document: Document) -> str:
+    """What the marks before names mean, those that are there."""
+    facts = [document.settings.facts.get(entry.method) for entry in document.leaderboard]
+    marks = [
+        (OWN, "your own", any(fact and fact.own for fact in facts)),
+        (DUMMY, "ignores the model", any(fact and fact.dummy for fact in facts)),
+    ]
+    return ", ".join(f"{mark.strip()} {meaning}" for mark, meaning, there in marks if there)
 
 
 def remarks(document: Document) -> list[str]:
@@ -53,21 +88,26 @@ def board(document: Document) -> str:
 
 
 def footer(document: Document) -> list[str]:
-    """Methods without a score and why, a line for each reason."""
+    """Methods without a score and why, a line for each reason; what does not apply is one line."""
     places: dict[tuple[str, str, str], list[str]] = {}
+    not_applicable: dict[str, int] = {}
     for case in document.cases:
         for method, score in case.scores.items():
-            if score.status != "ok":
-                # What went wrong comes first, what does not apply last.
+            if score.status == "not_applicable":
+                not_applicable[method] = not_applicable.get(method, 0) + 1
+            elif score.status != "ok":
                 key = (score.status, method, one_line(score.reason))
                 places.setdefault(key, []).append(case.id)
     lines = []
     for (status, method, reason), ids in sorted(places.items()):
         where = ids[0] if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]}"
-        why = shorten(reason, MOST_IN_REASON)
-        lines.append(f"{method} in {where}: {status.replace('_', ' ')}: {why}")
+        lines.append(f"{method} in {where}: {status}: {shorten(reason, MOST_IN_REASON)}")
     hidden = len(lines) - MOST_LINES
-    return lines[:MOST_LINES] + ([f"... and {hidden} more"] if hidden > 0 else [])
+    lines = lines[:MOST_LINES] + ([f"... and {hidden} more"] if hidden > 0 else [])
+    if not_applicable:
+        some = _some([f"{method} ({count})" for method, count in sorted(not_applicable.items())])
+        lines.append(f"not applicable in so many cases: {some}; report.html says why")
+    return lines
 
 
 def no_board(document: Document) -> str:
@@ -77,20 +117,25 @@ def no_board(document: Document) -> str:
 
 def rows(document: Document, most: int) -> list[list[str | int]]:
     """The cells of the leaderboard, with names of at most so many characters."""
-    seconds = document.run.seconds_per_image
     return [
         [
             entry.rank,
-            shorten(entry.method, most),
+            shorten(_marked(document, entry.method), most),
             f"{entry.meta_rank:+.2f}",
             _interval(entry),
             f"{entry.mean_rank:.1f}",
             _share(entry.wins),
             _beaten(entry.beats_random),
-            _seconds(seconds[entry.method]),
         ]
         for entry in document.leaderboard
     ]
+
+
+def _marked(document: Document, method: str) -> str:
+    facts = document.settings.facts.get(method)
+    if facts is None or not (facts.own or facts.dummy):
+        return method
+    return f"{OWN if facts.own else DUMMY}{method}"
 
 
 def _line(text: str) -> str:
@@ -121,5 +166,6 @@ def _beaten(counts: Counts) -> str:
     return f"{counts.cases}/{counts.of}" if counts.of else "-"
 
 
-def _seconds(seconds: float | None) -> str:
+def shown_seconds(seconds: float | None) -> str:
+    """Seconds per image, for a cell."""
     return "-" if seconds is None else f"{seconds:.4f}"

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tabulate import tabulate
 
 Align: TypeAlias = Literal["left", "right"]
 Rows: TypeAlias = Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as every format shows it: not escaped yet."""
+
+    title: str
+    headers: Sequence[str]
+    rows: Rows
+    note: str = ""
+
 
 MOST_IN_CELL = 1000
 BLANK = re.compile(r"[^\S\n]")

@@ -1,11 +1,11 @@
-"""Which protocol to trust, how methods did in their checks, and what failed, for `report.md`."""
+"""Which protocol to trust, how methods did in their checks, and what failed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from attrcheck.engine.results import CheckResult
-from attrcheck.report.text import number, one_line, shorten, table
+from attrcheck.report.text import Table, number, one_line, shorten
 from attrcheck.report.types import Document, Failure, MethodVerdict, ProtocolTrust, Tally
 
 COLUMNS = (
@@ -23,13 +23,17 @@ LEGEND = (
 )
 KNOWN = "known_failure"
 SHOWN = {"failed": "failed", KNOWN: "known failure", "passed": "said to fail, but passed"}
-MOST_ROWS = 40
-MOST_CHARACTERS = 100
+MOST_CHARACTERS = 300
 
 
-def sections(document: Document) -> list[str]:
-    """The tables of protocols and of methods; without checks there are none."""
-    return [*_protocols(document.protocol_verdicts), *_methods(document.method_verdicts)]
+def tables(document: Document) -> list[Table]:
+    """What failed of methods, and of all else; without checks there are none."""
+    return [*_methods(document.method_verdicts), *_failures(document.checks)]
+
+
+def protocols(document: Document) -> list[Table]:
+    """Which protocol to trust; nothing without checks."""
+    return _protocols(document.protocol_verdicts)
 
 
 def summary(document: Document) -> list[str]:
@@ -46,10 +50,10 @@ def summary(document: Document) -> list[str]:
     return [line + other if len(known) > 1 else line]
 
 
-def failures(document: Document) -> list[str]:
+def _failures(checks: Sequence[CheckResult]) -> list[Table]:
     """What failed of protocols, models and the suite; methods have their own table."""
     groups: dict[tuple[str, str, str], list[CheckResult]] = {}
-    for result in document.checks:
+    for result in checks:
         failed = result.status in ("failed", KNOWN) or result.known
         if result.over != "methods" and failed:
             about = result.protocol or result.subject or "the suite"
@@ -60,15 +64,11 @@ def failures(document: Document) -> list[str]:
         # What is known to fail in some case may pass in others, but not in all.
         if status in SHOWN and (status != "passed" or (KNOWN, check, about) not in groups)
     ]
-    if not rows:
-        return []
-    shown = table(rows[:MOST_ROWS], ["check", "of", "verdict", "items", "reason"])
-    hidden = len(rows) - MOST_ROWS
-    more = [f"... and {hidden} more: see `checks` in `report.json`."] if hidden > 0 else []
-    return ["## Failed checks, those of methods aside", shown, *more]
+    headers = ["check", "of", "verdict", "items", "reason"]
+    return [Table("Failed checks, those of methods aside", headers, rows)] if rows else []
 
 
-def _protocols(verdicts: Sequence[ProtocolTrust]) -> list[str]:
+def _protocols(verdicts: Sequence[ProtocolTrust]) -> list[Table]:
     if not any(verdict.checks for verdict in verdicts):
         return []
     rows = [
@@ -83,27 +83,27 @@ def _protocols(verdicts: Sequence[ProtocolTrust]) -> list[str]:
     ]
     checks = [name.replace("_", " ") for name in COLUMNS]
     headers = ["protocol", "trust", "cases", *checks, "others"]
-    return ["## Which protocol to trust", table(rows, headers), LEGEND]
+    return [Table("Which protocol to trust", headers, rows, LEGEND)]
 
 
-def _methods(verdicts: Sequence[MethodVerdict]) -> list[str]:
+def _methods(verdicts: Sequence[MethodVerdict]) -> list[Table]:
     if not verdicts:
         return []
     rows = [
         [
             verdict.method,
             f"{verdict.passed}/{verdict.decided}" if verdict.decided else "-",
-            _reasons(verdict.failures, 80),
-            _reasons(verdict.known_failures, 50),
+            _reasons(verdict.failures),
+            _reasons(verdict.known_failures),
         ]
         for verdict in verdicts
     ]
     headers = ["method", "checks passed", "failed", "known to fail"]
-    return ["## Methods and their checks", table(rows, headers)]
+    return [Table("Methods and their checks", headers, rows)]
 
 
-def _reasons(failures: Sequence[Failure], most: int) -> str:
-    return "; ".join(f"{f.check}: {shorten(one_line(f.reason), most)}" for f in failures)
+def _reasons(failures: Sequence[Failure]) -> str:
+    return "; ".join(f"{f.check}: {shorten(one_line(f.reason), MOST_CHARACTERS)}" for f in failures)
 
 
 def _of_first(results: Sequence[CheckResult], about: str) -> str:

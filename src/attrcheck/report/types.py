@@ -39,14 +39,19 @@ class Run:
 class SettingsShown(RunSettings):
     """The settings of the run; `partial` if it is another selection than that of the profile."""
 
-    partial: bool
+    partial: bool = False
 
 
 @dataclass(frozen=True)
 class ScoreEntry(Score):
-    """How one method did in one case, and its rank there, 1 the best."""
+    """How one method did in one case, its rank there, 1 the best, and whether it beats `random`.
+
+    beats_random: whether the interval of the paired difference excludes zero, None where they are
+    not to be compared.
+    """
 
     rank: float | None = None
+    beats_random: bool | None = None
 
 
 @dataclass(frozen=True)

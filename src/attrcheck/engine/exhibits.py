@@ -1,0 +1,114 @@
+"""Exhibits: a few images of a pair with the maps of its methods, as small pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from attrcheck.contracts import Dataset
+from attrcheck.engine.attribution import not_applicable
+from attrcheck.engine.evaluation import Evaluation
+from attrcheck.engine.results import Exhibit
+from attrcheck.engine.shards import Shard, find
+from attrcheck.errors import AttrcheckError, cut
+
+SIDE = 64
+"""Pixels of the longer side of a small picture, at most."""
+SHOWN, WRONG = 16, 4
+"""Images in all, and how many of them the model gets wrong, if there are so many."""
+
+
+@dataclass(frozen=True)
+class Full:
+    """An exhibit in the size that the network sees: images in [0, 1], and maps as they are."""
+
+    exhibit: Exhibit
+    images: Tensor
+    maps: dict[str, NDArray[np.float32]]
+
+
+def exhibit(evaluation: Evaluation) -> Full:
+    """The exhibit of the evaluation's pair; methods that fail or do not apply have no part in it.
+
+    The images are the first that the model gets right and the first that it gets wrong: datasets
+    come in an order of which every prefix is a fair sample.
+    """
+    shard = evaluation.shards[0]
+    pair = shard.pair
+    chosen = choose(shard.intact["correct"])
+    images, data = pair.made.images[:][torch.from_numpy(chosen)], pair.dataset
+    with torch.inference_mode():
+        predicted = pair.predictor(pair.images[torch.from_numpy(chosen).to(pair.device)]).argmax(1)
+    maps = {}
+    for name in evaluation.settings.methods:
+        if (known := _maps(shard, name)) is not None:
+            maps[name] = known[chosen]
+    whole = np.stack(list(maps.values())) if maps else np.empty((0, *images[:, 0].shape))
+    small, scales = quantise(shrink(torch.from_numpy(whole).float()).numpy())
+    shown = Exhibit(
+        pair=pair.name,
+        ids=[cut(str(data.ids[at]), 200) for at in chosen],
+        positions=chosen.tolist(),
+        labels=_classes(data, data.labels[chosen].tolist()),
+        predictions=_classes(data, predicted.tolist()),
+        probabilities=[float(value) for value in shard.intact["probability"][chosen]],
+        methods=list(maps),
+        images=as_bytes(shrink(images)),
+        maps=small,
+        scales=scales,
+    )
+    return Full(shown, images, maps)
+
+
+def choose(correct: NDArray[np.generic]) -> NDArray[np.int64]:
+    """Positions of images to show, in order: right and wrong ones, as many of each as there are."""
+    right, wrong = np.flatnonzero(correct), np.flatnonzero(~correct.astype(bool))
+    wanted = max(min(WRONG, len(wrong)), SHOWN - len(right))
+    wrong = wrong[:wanted]
+    return np.sort(np.concatenate([right[: SHOWN - len(wrong)], wrong]))
+
+
+def quantise(maps: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Maps [methods, images, height, width] in whole numbers to 127, and what 127 stands for."""
+    scales = np.abs(maps).max(axis=(2, 3), initial=0.0)
+    shares = maps / np.where(scales > 0, scales, 1.0)[:, :, None, None]
+    return np.rint(shares * 127).astype(np.int8), scales.astype(np.float32)
+
+
+def shrink(pictures: Tensor) -> Tensor:
+    """Pictures [..., height, width] whose longer side is at most SIDE pixels; means of areas."""
+    height, width = pictures.shape[-2:]
+    factor = SIDE / max(height, width)
+    if factor >= 1 or not pictures.numel():
+        return pictures
+    size = max(1, round(height * factor)), max(1, round(width * factor))
+    flat = pictures.reshape(-1, 1, height, width)
+    return interpolate(flat, size, mode="area").reshape(*pictures.shape[:-2], *size)
+
+
+def as_bytes(images: Tensor) -> NDArray[np.uint8]:
+    """Images [N, C, H, W] in [0, 1] as [N, H, W, C], grey or RGB; no more is shown."""
+    shown = images[:, :3] if images.shape[1] >= 3 else images[:, :1]
+    return (shown.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).contiguous().cpu().numpy()
+
+
+def _maps(shard: Shard, name: str) -> NDArray[np.float32] | None:
+    """The maps of a method on a shard; its failure is told where it is scored."""
+    try:
+        method = find(name)
+        if not_applicable(method, shard.pair):
+            return None
+        return np.asarray(shard.maps(method).arrays["maps"], dtype=np.float32)
+    except AttrcheckError:
+        return None
+
+
+def _classes(data: Dataset, indices: Sequence[int]) -> list[str]:
+    names = data.class_names
+    return [cut(names[index], 100) if index < len(names) else str(index) for index in indices]

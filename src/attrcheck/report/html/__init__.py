@@ -1,0 +1,1 @@
+"""`report.html`: one page that opens from disk, offline, with or without scripts."""

@@ -1,0 +1,109 @@
+"""Put the page together: what everybody can read, and what scripts add to it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from attrcheck.report import consistency, notable, terminal, trust
+from attrcheck.report.details import Details
+from attrcheck.report.html import board, data
+from attrcheck.report.text import for_terminal
+from attrcheck.report.types import Document, Run
+
+SCRIPTS = (
+    *("core.js", "colours.js", "charts.js", "filters.js", "board.js", "heatmap.js"),
+    *("pictures.js", "case.js", "method.js", "gallery.js", "compare.js", "main.js"),
+)
+"""In this order they become one script."""
+
+
+def render(document: Document, details: Details) -> str:
+    """The page; whatever is put into the template is escaped by it, and only there."""
+    code = script()
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            document=document,
+            board=board.rows(document),
+            axis=board.axis(document),
+            columns=board.COLUMNS,
+            remarks=terminal.remarks(document),
+            no_board=terminal.no_board(document),
+            verdict=terminal.verdict(document),
+            tone=board.tone(document),
+            notable=notable.lines(document),
+            without_score=terminal.footer(document),
+            protocols=trust.protocols(document),
+            checks=trust.tables(document),
+            consistency=consistency.tables(document),
+            facts=_facts(document.run),
+            versions=document.run.versions,
+            style=Markup(_asset("style.css")),
+            script=Markup(code),
+            policy=_policy(code),
+            data=data.packed_json(data.of(document, details)),
+            pixels=[data.pixels(exhibit) for exhibit in details.exhibits],
+        )
+    )
+
+
+@cache
+def script() -> str:
+    """All scripts as one, which shares no name with anybody."""
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    return f'(() => {{\n"use strict";\n{parts}}})();\n'
+
+
+def _policy(code: str) -> str:
+    """What the page may do: run this one script, and ask nobody for anything."""
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    script = f"script-src 'sha256-{digest}'"
+    return f"default-src 'none'; style-src 'unsafe-inline'; {script}; base-uri 'none'"
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    counts = [0, 0]
+    for part in run.provenance:
+        counts[part.stored] += sum(map(len, part.created.values()))
+    return {
+        "started": run.started,
+        "seconds": run.seconds,
+        "machine": run.machine,
+        "cores": run.cores,
+        "workers": run.workers,
+        "threads": run.threads,
+        "python": run.python,
+        "gates from": run.gates_from,
+        "scores": f"{sum(counts)}, {counts[True]} of them from the store",
+    }
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Foreign text without control characters; what the template knows to be HTML stays."""
+    if isinstance(value, Markup):
+        return value
+    return for_terminal(value) if isinstance(value, str) else value
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

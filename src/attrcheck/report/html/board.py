@@ -12,7 +12,6 @@ NOTHING = "-"
 COLUMNS = (
     ("rank", "place on the board, 1 the best"),
     ("method", "★ yours; a dummy ignores the model"),
-    ("family", "what kind of method it is"),
     ("interval", "Meta-Rank with its 95% interval; 0 is the average method"),
     ("Meta-Rank", "the place on the fused scale: 0 is the average method"),
     ("95% interval", "of the Meta-Rank, from resampling images and cases"),
@@ -21,6 +20,7 @@ COLUMNS = (
     ("> random", "cases in which the paired difference to random excludes zero"),
     ("checks", "checks passed, of those that decided"),
     ("s/image", "seconds to attribute an image"),
+    ("family", "what kind of method it is"),
 )
 """Names and explanations."""
 

@@ -88,9 +88,10 @@ async function showImages(place, entry, method, best) {
   const exhibit = await opened(at), ends = extremes(entry, method, exhibit);
   if (!ends) return;
   const rival = best === method ? methodAt("random") : best, name = (index) => report.methods[index].name;
-  const map = (index, image) => framed(mapPicture(exhibit, index, image, 112), make("b", {}, name(index)), make("br"), number(imageScore(entry, index, exhibit, image)));
+  const side = innerWidth < 500 ? 96 : 112;
+  const map = (index, image) => framed(mapPicture(exhibit, index, image, side), make("b", {}, name(index)), make("br"), number(imageScore(entry, index, exhibit, image)));
   const strip = (title, image) => [make("h3", {}, title), make("div", { class: "strip" },
-    framedImage(exhibit, image, 112), map(method, image), rival >= 0 && rival !== method && map(rival, image))];
+    framedImage(exhibit, image, side), map(method, image), rival >= 0 && rival !== method && map(rival, image))];
   const update = () => place.replaceChildren(
     ...strip(`${name(method)} at its worst`, ends.worst).flat(), ...strip(`${name(method)} at its best`, ends.best).flat(),
     make("p", { class: "note" }, `Of the ${exhibit.count} images of the gallery; below each map, the score of the image.${Object.keys(entry.tuning).length ? " The maps are those of the model before it was fine-tuned." : ""}`),

@@ -1,6 +1,7 @@
 // Methods against each other: who beats whom how often, and two of them case by case, image by image.
 
-const rivals = { a: 0, b: 1, width: 0 };
+const MOST_DUELS = 12;
+const rivals = { a: 0, b: 1, width: 0, update: null };
 
 function startCompare() {
   const place = byId("pairwise");
@@ -14,9 +15,10 @@ function startCompare() {
     make("div", { class: "heat", id: "wins" }, make("div", { class: "corner" }), make("canvas", { class: "tops" }), make("canvas", { class: "sides" }),
       make("canvas", { class: "cells", role: "img", "aria-label": "Pairwise wins; the two selects below do the same as a click", mousemove: pointRivals, mouseleave: () => tip(""), click: clickRivals })),
     make("div", { class: "toolbar", id: "rivals" }), make("div", { id: "duel" }));
-  watchers.push(paintWins, showDuel);
-  addEventListener("resize", paintWins);
-  paintWins();
+  const paint = whenSeen(byId("wins"), paintWins);
+  rivals.update = whenSeen(byId("duel"), showDuel);
+  watchers.push(paint, rivals.update);
+  addEventListener("resize", paint);
   chooseRivals(0, 1);
 }
 
@@ -57,7 +59,7 @@ function chooseRivals(a, b) {
   byId("rivals").replaceChildren(
     chooser("method", names, a, (value) => chooseRivals(Number(value), rivals.b)),
     chooser("against", names, b, (value) => chooseRivals(rivals.a, Number(value))));
-  showDuel();
+  rivals.update();
 }
 
 /** Differences image by image, positive where a is better; null without scores of images. */
@@ -87,7 +89,16 @@ function showDuel() {
   const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive where ${one} is better; each bar is an image.`;
   const heads = ["case", one, other, "difference", "95% interval", "images", `images that ${one} / ${other} wins`];
   byId("duel").replaceChildren(make("p", {}, said), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Case by case" },
-    make("table", {}, make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, duels.map(duelRow)))));
+    make("table", {}, make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, duelRows(duels)))));
+}
+
+/** The clearest wins of both; what lies between is shown when it is asked for. */
+function duelRows(duels) {
+  const rows = (some) => some.map(duelRow), middle = duels.slice(MOST_DUELS, -MOST_DUELS);
+  if (!middle.length) return rows(duels);
+  const more = (event) => event.target.closest("tr").replaceWith(...rows(middle));
+  const between = make("tr", {}, make("td", { colspan: 7 }, make("button", { type: "button", class: "link", click: more }, `show ${middle.length} cases between`)));
+  return [...rows(duels.slice(0, MOST_DUELS)), between, ...rows(duels.slice(-MOST_DUELS))];
 }
 
 function duelRow({ entry, differences, overall, middle, margin }) {

@@ -15,6 +15,20 @@ const shownMethods = () =>
       && method.name.toLowerCase().includes(filters.name.toLowerCase());
   });
 
+/** What to call when a part must be drawn anew: it is, at once or as soon as it comes into sight. */
+function whenSeen(element, update) {
+  let seen = false, stale = true;
+  new IntersectionObserver((entries) => {
+    seen = entries[entries.length - 1].isIntersecting;
+    if (seen && stale) update();
+    if (seen) stale = false;
+  }, { rootMargin: "300px" }).observe(element);
+  return () => {
+    if (seen) update();
+    else stale = true;
+  };
+}
+
 /** Draws the controls; whoever watches is told of every change. */
 function startFilters() {
   const change = (kind) => (value) => {

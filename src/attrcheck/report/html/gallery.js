@@ -13,30 +13,26 @@ function startGallery() {
   gallery.methods = new Set([...own, ...top, methodAt("random")].filter((at) => at >= 0));
   const table = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Images and maps" });
   const tools = make("div", { class: "toolbar" });
-  const update = () => showGallery(table);
-  const tools_ = () => tools.replaceChildren(
-    chooser("dataset and model", report.exhibits.map((exhibit, at) => [at, exhibit.pair]), gallery.exhibit, (value) => { gallery.exhibit = Number(value); tools_(); update(); }),
+  const update = whenSeen(table, () => showGallery(table));
+  const lay = () => tools.replaceChildren(
+    chooser("dataset and model", report.exhibits.map((exhibit, at) => [at, exhibit.pair]), gallery.exhibit, (value) => { gallery.exhibit = Number(value); lay(); update(); }),
     chooser("scores of", protocolsOf(report.exhibits[gallery.exhibit].pair), gallery.protocol, (value) => { gallery.protocol = value; update(); }),
     scaleSwitch(update));
-  tools_();
+  lay();
   const tick = (at) => make("label", {}, make("input", { type: "checkbox", checked: gallery.methods.has(at), change: (event) => { gallery.methods[event.target.checked ? "add" : "delete"](at); update(); } }), ` ${report.methods[at].name}`);
   place.append(
-    make("p", { class: "note" }, "The same images for every method: the first ones that the model gets right (✓), and some that it gets wrong (✗). Below each map is the score of that image alone; best and worst are of the images shown. Maps with negative values are blue where negative and red where positive, all others run from dark to bright."),
+    make("p", { class: "note" }, "The same images for every method: the first that the model gets right (✓), and some that it gets wrong (✗). Below each map is the score of that image alone; best and worst are of the images shown, and empty where all score alike. Maps with negative values are red where positive and blue where negative; others run from dark to bright."),
     tools, make("details", { class: "fold", open: innerWidth > 900 }, make("summary", {}, "Methods"), make("div", { class: "choices" }, range(report.methods.length).map(tick))),
     table);
-  const watch = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    watch.disconnect();
-    update();
-  }, { rootMargin: "400px" });
-  watch.observe(table);
 }
 
-/** Protocols of a pair, those with scores of images first; the choice is kept if it can be. */
+/** Protocols of a pair that score single images; unless one is chosen, that which tells them apart best. */
 function protocolsOf(pair) {
   const entries = report.cases.filter((entry) => pairOf(entry) === pair && entry.perImage.some(known));
   const names = entries.map((entry) => entry.protocol);
-  if (!names.includes(gallery.protocol)) gallery.protocol = names[0] || "";
+  const variety = (entry) => new Set(entry.perImage.flat()).size;
+  const finest = [...entries].sort((a, b) => variety(b) - variety(a))[0];
+  if (!names.includes(gallery.protocol)) gallery.protocol = finest ? finest.protocol : "";
   return names.length ? names : [["", "none"]];
 }
 
@@ -49,7 +45,7 @@ async function showGallery(place) {
     make("div", { class: "pair" }, imagePicture(exhibit, index), mapPicture(exhibit, method, index)), score(method, index)));
   const row = (method) => {
     const ends = (entry && extremes(entry, method, exhibit)) || {};
-    return make("tr", {}, make("th", { scope: "row" }, report.methods[method].name), extreme(method, ends.best), extreme(method, ends.worst),
+    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name)), extreme(method, ends.best), extreme(method, ends.worst),
       range(exhibit.count).map((index) => make("td", {}, framed(mapPicture(exhibit, method, index), score(method, index)))));
   };
   const heads = make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, "best"), make("th", { scope: "col" }, "worst"),

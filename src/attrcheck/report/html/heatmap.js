@@ -1,6 +1,6 @@
 // The heat map: cases x methods, coloured by rank. A canvas, so that thousands of cells stay quick.
 
-const ROW = 17, NAMES = 120;
+const ROW = 17, NAMES = 130;
 const heat = { rows: [], methods: [], width: 0, row: 0, column: 0, byProtocol: false };
 
 function startHeatmap() {
@@ -21,9 +21,9 @@ function startHeatmap() {
       chooser("open a case", [["", "choose"], ...report.cases.map((entry, at) => [at, entry.id])], "", open),
       colourKey("last", "first")),
     grid, make("p", { class: "note", id: "heat-said", "aria-live": "polite" }));
-  watchers.push(layHeat);
-  addEventListener("resize", layHeat);
-  layHeat();
+  const update = whenSeen(byId("heatmap"), layHeat);
+  watchers.push(update);
+  addEventListener("resize", update);
 }
 
 /** Rows of what is shown: a heading for each group, then its cases. */
@@ -100,20 +100,22 @@ function paintHeat(focused = false) {
 }
 
 function paintTops(context, methods, width) {
+  const [plain, good] = [themed("--ink"), themed("--good")];
   methods.forEach((method, x) => {
     const { name, own } = report.methods[method];
     context.save();
     context.translate(x * width + width / 2, NAMES - 4);
     context.rotate(-Math.PI / 3);
-    context.fillStyle = themed(own ? "--good" : "--ink");
+    context.fillStyle = own ? good : plain;
     context.fillText(fitted(context, own ? `★ ${name}` : name, NAMES), 0, 0);
     context.restore();
   });
 }
 
 function paintSides(context, rows) {
+  const [ink, soft] = [themed("--ink"), themed("--soft")];
   rows.forEach((row, y) => {
-    context.fillStyle = themed(row.group ? "--ink" : "--soft");
+    context.fillStyle = row.group ? ink : soft;
     context.font = `${row.group ? "bold " : ""}11px system-ui, sans-serif`;
     context.fillText(fitted(context, row.group || row.name, NAMES), row.group ? 4 : 10, y * ROW + ROW / 2);
   });

@@ -4,10 +4,12 @@
 function show(title, buttons, ...content) {
   const dialog = byId("dialog");
   dialog.replaceChildren(
-    make("div", { class: "bar" }, make("h2", { id: "dialog-title" }, title), buttons, make("button", { type: "button", click: () => dialog.close() }, "close")),
+    make("div", { class: "bar" }, make("h2", { id: "dialog-title", tabindex: -1, autofocus: true }, title), buttons, make("button", { type: "button", click: () => dialog.close() }, "close")),
     ...content.flat(2).filter(Boolean));
   if (!dialog.open) dialog.showModal();
+  byId("dialog-title").focus();
   dialog.scrollTop = 0;
+  dialog.dataset.link = location.hash;
 }
 
 function follow() {
@@ -44,7 +46,7 @@ async function start() {
   startGallery();
   startCompare();
   const dialog = byId("dialog");
-  dialog.addEventListener("close", () => { if (/^#(case|method)=/.test(location.hash)) history.replaceState(null, "", "#"); });
+  dialog.addEventListener("close", () => { if (location.hash === dialog.dataset.link) history.replaceState(null, "", "#"); });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   addEventListener("hashchange", follow);
   follow();

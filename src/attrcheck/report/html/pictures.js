@@ -72,12 +72,13 @@ function imageScore(entry, method, exhibit, index) {
   return known(score) ? score : null;
 }
 
-/** Indices of the best and worst image of a method, as a case scores them; null without scores. */
+/** Indices of the best and worst image of a method, as a case scores them; null where none stands out. */
 function extremes(entry, method, exhibit) {
   const scored = range(exhibit.count).filter((at) => imageScore(entry, method, exhibit, at) !== null);
   if (!scored.length) return null;
   const goodness = (at) => (entry.higher ? 1 : -1) * imageScore(entry, method, exhibit, at);
   scored.sort((a, b) => goodness(b) - goodness(a));
+  if (goodness(scored[0]) === goodness(scored[scored.length - 1])) return null;
   return { best: scored[0], worst: scored[scored.length - 1] };
 }
 

@@ -33,6 +33,8 @@ FAMILIES = (
     "dummy",
 )
 """Of methods, in the order of their list."""
+REPORT_FORMATS = ("text", "html", "md", "csv", "images", "latex", "json")
+"""As `report.exports` has them, which imports too much for `attrcheck list`."""
 LISTED: dict[str, Registry[Any]] = {**KINDS, "removals": removal}
 
 
@@ -71,6 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     teller.add_argument("name", help="as in maps/digits-resnet/lrp; a glob")
     teller.add_argument("folder", nargs="?", type=Path, default=Path(".attrcheck"))
     teller.set_defaults(run=tell_why)
+
+    reporter = commands.add_parser("report", help="show a report that was written, in any format")
+    reporter.add_argument("path", nargs="?", type=Path, default=Path("attr-report"))
+    reporter.add_argument("--format", choices=REPORT_FORMATS, default="text")
+    reporter.add_argument("--output", type=Path, metavar="FILE", help="default: print it")
+    reporter.set_defaults(run=show_report)
 
     chosen = parser.parse_args(arguments)
     try:
@@ -140,6 +148,21 @@ def tell_why(chosen: argparse.Namespace) -> None:
             why = "the first" if older is None else ", ".join(changes(item.key, older.key))
             line = f"  {item.created}  {item.path.stem.rpartition('-')[2]}  {why}"
             print(for_terminal(line))
+
+
+def show_report(chosen: argparse.Namespace) -> None:
+    """Print a report, or write it to a file; nothing is computed again."""
+    from attrcheck.report import exports
+    from attrcheck.store.files import write_whole
+
+    text = exports.FORMATS[chosen.format](*exports.read(chosen.path))
+    if chosen.output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        write_whole(chosen.output, text.encode())
+    except OSError as error:
+        raise AttrcheckError(f"{chosen.output} cannot be written ({error.strerror})") from error
 
 
 def _store(chosen: argparse.Namespace) -> Path:

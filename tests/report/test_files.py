@@ -6,6 +6,7 @@ import pytest
 
 from attrcheck.engine.wire import loads
 from attrcheck.report import files
+from attrcheck.report.details import Details
 from attrcheck.report.types import Document, Pairwise
 from tests.report.samples import RUN, empty
 
@@ -15,14 +16,19 @@ def document():
     return empty(run=replace(RUN, machine="Grüße"))
 
 
-def test_both_files_are_written_into_a_new_folder(document, tmp_path):
+NAMES = ["report.details.json", "report.html", "report.json", "report.md"]
+
+
+def test_all_files_are_written_into_a_new_folder(document, tmp_path):
     folder = tmp_path / "some" / "where"
     paths, problems = files.write(document, folder)
     assert problems == []
-    assert paths == [folder / "report.json", folder / "report.md"]
-    assert loads(Document, paths[0].read_text(encoding="utf-8")) == document
-    assert "Grüße" in paths[1].read_text(encoding="utf-8")
-    assert sorted(path.name for path in folder.iterdir()) == ["report.json", "report.md"]
+    assert sorted(paths) == [folder / name for name in NAMES]
+    assert loads(Document, (folder / "report.json").read_text(encoding="utf-8")) == document
+    assert loads(Details, (folder / "report.details.json").read_text(encoding="utf-8")) == Details()
+    for name in ("report.md", "report.html"):
+        assert "Grüße" in (folder / name).read_text(encoding="utf-8")
+    assert sorted(path.name for path in folder.iterdir()) == NAMES
 
 
 def test_an_older_report_is_replaced(document, tmp_path):
@@ -44,32 +50,37 @@ def test_the_same_document_gives_the_same_bytes(document, tmp_path):
 @pytest.mark.parametrize(
     ("change", "written", "why"),
     [
-        ({"pairwise": Pairwise(residual=math.nan)}, "report.md", "not JSON compliant"),
-        ({"cases": None}, "report.json", "NoneType"),
+        (
+            {"pairwise": Pairwise(residual=math.nan)},
+            {*NAMES} - {"report.json"},
+            "not JSON compliant",
+        ),
+        ({"cases": None}, {"report.json", "report.details.json"}, "NoneType"),
     ],
 )
 def test_a_format_that_cannot_be_made_costs_no_other(document, tmp_path, change, written, why):
-    [path], [problem] = files.write(replace(document, **change), tmp_path)
-    assert list(tmp_path.iterdir()) == [path]
-    assert path.name == written
-    assert why in problem
+    paths, problems = files.write(replace(document, **change), tmp_path)
+    assert {*tmp_path.iterdir()} == {*paths}
+    assert {path.name for path in paths} == written
+    assert len(problems) == len(NAMES) - len(written)
+    assert all(why in problem for problem in problems)
 
 
 def test_a_problem_of_any_length_is_cut(document, tmp_path, monkeypatch):
-    def fail(document):
+    def fail(document, details):
         raise RuntimeError("x" * 5_000_000)
 
     monkeypatch.setitem(files.FORMATS, "report.md", fail)
-    [path], [problem] = files.write(document, tmp_path)
-    assert path.name == "report.json"
+    paths, [problem] = files.write(document, tmp_path)
+    assert sorted(path.name for path in paths) == [*NAMES[:-1]]
     assert problem.startswith("report.md cannot be made: RuntimeError: xxx")
     assert len(problem) < 5000
 
 
 def test_a_name_that_cannot_be_written_costs_no_other(document, tmp_path):
     (tmp_path / "report.json").mkdir()
-    [path], [problem] = files.write(document, tmp_path)
-    assert path.name == "report.md"
+    paths, [problem] = files.write(document, tmp_path)
+    assert {path.name for path in paths} == {*NAMES} - {"report.json"}
     assert problem.startswith(f"report.json cannot be written to {tmp_path} (")
 
 
@@ -86,7 +97,7 @@ def test_a_write_that_fails_leaves_the_older_report_whole(document, tmp_path, mo
     monkeypatch.setattr(Path, failing, full)
     paths, problems = files.write(replace(document, missing=["a-x-up"]), tmp_path)
     assert paths == []
-    assert [problem.split()[0] for problem in problems] == ["report.json", "report.md"]
+    assert sorted(problem.split()[0] for problem in problems) == NAMES
     assert all("No space left" in problem for problem in problems)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -15,7 +15,9 @@ from attrcheck.engine.wire import dumps, loads
 from attrcheck.errors import MOST_TEXT
 from attrcheck.gate import GateResult
 from attrcheck.report import files, markdown, terminal
+from attrcheck.report.details import Details
 from attrcheck.report.document import build
+from attrcheck.report.html import page
 from tests.report import samples
 from tests.report.test_text import TEXTS
 
@@ -82,9 +84,12 @@ def test_no_text_changes_the_shape_of_a_report(text):
     assert shape(read(in_markdown)) == shape(read(markdown.render(PLAIN)))
     assert in_markdown.replace("\n", "").isprintable()
     assert len(in_markdown) < 100 * MOST_TEXT
+    in_html = page.render(found, Details())
+    assert shape(in_html) == shape(page.render(PLAIN, Details()))
+    assert in_html.replace("\n", "").isprintable()
     if text is not MEGABYTES:  # a name is never cut in JSON
-        in_json = json.loads(files.as_json(found).encode("ascii"))
-        assert in_json.keys() == json.loads(files.as_json(PLAIN)).keys()
+        in_json = json.loads(files.as_json(found, Details()).encode("ascii"))
+        assert in_json.keys() == json.loads(files.as_json(PLAIN, Details())).keys()
         json.dumps(in_json, ensure_ascii=False).encode()
 
 

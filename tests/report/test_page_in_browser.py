@@ -83,6 +83,11 @@ class Browser:
             value,
         )
 
+    def see(self, selector: str) -> None:
+        """Scroll to a part, and wait until it is drawn."""
+        self.do("document.querySelector(arguments[0]).scrollIntoView()", selector)
+        self.wait(f"document.querySelector('{selector}').dataset.drawn")
+
     def click_cell(self, canvas: str, x: float, y: float) -> None:
         self.do(
             "const part = document.querySelector(arguments[0]);"
@@ -151,7 +156,7 @@ def test_filters_hide_methods_and_cases(small):
 
 
 def test_a_click_on_the_heat_map_opens_the_case(small):
-    small.open()
+    small.open().see("#heatmap")
     small.click_cell("#heatmap canvas.cells", 3, 17 + 3)  # below the heading of the pair
     assert small.wait("document.getElementById('dialog').open")
     assert small.texts("#dialog-title") == ["d0-net-p0"]
@@ -167,7 +172,7 @@ def test_a_click_on_the_heat_map_opens_the_case(small):
 
 
 def test_arrows_and_enter_do_the_same(small):
-    small.open()
+    small.open().see("#heatmap")
     canvas = small.driver.find_element("css selector", "#heatmap canvas.cells")
     canvas.send_keys("\ue015", "\ue014")  # down, right
     assert "method_1 in d0-net-p1" in small.texts("#heat-said")[0]
@@ -226,7 +231,7 @@ def test_the_gallery_switches_its_colour_scale(small):
 
 
 def test_two_methods_are_compared_image_by_image(small):
-    small.open("#a=method_0&b=random")
+    small.open("#a=method_0&b=random").see("#duel")
     text = small.texts("#duel")[0]
     assert text.startswith("method_0 has the better score in 6 of 6 cases shown, random in 0.")
     assert small.ask("document.querySelectorAll('#duel .spark').length") == 6

@@ -4,6 +4,8 @@ from dataclasses import replace
 import pytest
 
 from attrcheck.consistency import Concordance
+from attrcheck.engine.results import MethodFacts
+from attrcheck.gate import GateResult
 from attrcheck.report import terminal
 from attrcheck.report.types import (
     BoardEntry,
@@ -65,18 +67,18 @@ def squeezed(line):
 
 def test_the_board_shows_every_figure(document):
     head, _, first, second = map(squeezed, terminal.board(document).splitlines())
-    assert head == "rank method Meta-Rank 95% interval mean rank wins > random s/image"
-    assert first == "1 saliency +1.23 [-0.50, +2.25] 1.5 67% 2/3 0.0123"
-    assert second == "2 random -1.23 - 1.5 - - -"
+    assert head == "# method Meta-Rank 95% interval mean wins > random"
+    assert first == "1 saliency +1.23 [-0.50, +2.25] 1.5 67% 2/3"
+    assert second == "2 random -1.23 - 1.5 - -"
 
 
 @pytest.mark.parametrize("length", [1, 10, 20, 40])
-def test_the_board_is_at_most_100_columns_wide(document, length):
+def test_the_board_is_at_most_80_columns_wide(document, length):
     name = ("a" + "bcdefghij" * 9)[:length]
     document.leaderboard[0] = entry(1, name, low=-10.25, high=-9.75, meta_rank=-10.0)
     document.run.seconds_per_image[name] = 12.3456
     board = terminal.board(document)
-    assert max(map(len, board.splitlines())) <= 100
+    assert max(map(len, board.splitlines())) <= 80
     assert name[:10] in board
 
 
@@ -128,9 +130,39 @@ def test_methods_without_a_score_stand_below_with_the_reason(document):
     scores["random"] = score("not_applicable", "needs attention")
     assert terminal.footer(document) == [
         "saliency in a-x-up: error: raised ValueError for image '7'",
-        "random in a-x-up: not applicable: needs attention",
+        "not applicable in so many cases: random (1); report.html says why",
     ]
     assert terminal.footer(document)[0] in terminal.render(document).splitlines()
+
+
+def test_what_does_not_apply_is_one_line(document):
+    many = {f"m{number}": score("not_applicable", "no gradient") for number in range(30)}
+    document = replace(document, cases=[case(**many), case("b-x-up", **many)])
+    (line,) = terminal.footer(document)
+    assert line.startswith("not applicable in so many cases: m0 (2), m1 (2)")
+    assert line.endswith("...; report.html says why")
+
+
+def test_own_methods_and_dummies_are_marked(document):
+    assert terminal.legend(document) == ""
+    facts = {"saliency": MethodFacts(own=True), "random": MethodFacts(dummy=True)}
+    document = replace(document, settings=replace(document.settings, facts=facts))
+    _, _, first, second = map(squeezed, terminal.board(document).splitlines())
+    assert first.startswith("1 * saliency ")
+    assert second.startswith("2 ~ random ")
+    assert "* your own, ~ ignores the model" in terminal.render(document).splitlines()
+
+
+def test_the_verdict_comes_first_and_broken_gates_before_those_that_hold(document):
+    assert terminal.render(document).splitlines()[0] == "no gates to keep"
+    held = GateResult("two.rank == 1", True, False, ("two.rank is 1",))
+    broken = GateResult("one.rank == 1", False, False, ("one.rank is 2", "not 1"))
+    first, second, third, *_ = terminal.render(replace(document, gates=[held, broken])).splitlines()
+    assert first == "1 of 2 gates broken"
+    assert second == "gate BROKEN: one.rank == 1 (one.rank is 2; not 1)"
+    assert third == "gate holds: two.rank == 1 (two.rank is 1)"
+    assert terminal.verdict(replace(document, gates=[held])) == "all 1 gates hold"
+    assert terminal.verdict(replace(document, missing=["a-x-up"])) == "incomplete"
 
 
 def test_a_reason_of_many_lines_stays_on_one(document):
@@ -157,7 +189,8 @@ def test_agreement_and_trust_take_a_line_each(document):
         document,
         consistency=replace(document.consistency, concordance=facts),
         protocol_verdicts=[
-            ProtocolTrust(name, 9, trust, {"dummy_floor": tally}) for trust in (1.0, 0.5, 0.25)
+            ProtocolTrust(name, 9, trust, dict.fromkeys(("dummy_floor", "seed", "mine"), tally))
+            for trust in (1.0, 0.5, 0.25)
         ],
     )
     after = terminal.render(document).splitlines()

@@ -13,25 +13,27 @@ from pathlib import Path
 from attrcheck import gate
 from attrcheck.engine.results import RunSettings
 from attrcheck.engine.settings import cores
-from attrcheck.errors import cut
+from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import RunVerdict
 from attrcheck.report import document as documents
-from attrcheck.report import files, terminal
+from attrcheck.report import exports, files, terminal
 from attrcheck.report.details import Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
+PARTIAL = "partial"
+"""The folder of a partial run's report, where there is one of a whole run already."""
 NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases=0, of_methods=0)
 """The settings of a run in which no item got as far as to send any."""
 
 
 def conclude(
     session: Session, gates: Sequence[gate.Gate], gates_from: str, workers: int
-) -> tuple[Document, Details, list[RunVerdict]]:
-    """The report, its details, and the verdicts on the run as a whole."""
+) -> tuple[Document, list[RunVerdict]]:
+    """The report, and the verdicts on the run as a whole."""
     document = documents.build(
         results=session.cases,
         checks=session.checks,
@@ -47,18 +49,19 @@ def conclude(
     figures = _figures(document)
     results = [_on_all(gate.decide(wanted, figures), session) for wanted in gates]
     verdicts += [RunVerdict(f"gate[{r.rule}]", r.passed, list(r.lines)) for r in results]
-    details = Details.of(document.run.started, session.cases, session.exhibits)
-    return replace(document, gates=results), details, verdicts
+    return replace(document, gates=results), verdicts
 
 
 def publish(
-    document: Document, details: Details, folder: Path
+    document: Document, folder: Path, details: Details | None = None
 ) -> tuple[list[str], list[RunVerdict]]:
     """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
-    The files come first: a run that lost its terminal has them still.
+    details: what pictures are drawn from. The files come first: a run that lost its terminal has
+    them still. A partial run leaves the report of a whole one alone, and has a folder inside its.
     """
-    paths, problems = files.write(document, folder, details)
+    place = folder / PARTIAL if _is_partial(document) and _is_whole(folder) else folder
+    paths, problems = files.write(document, place, details)
     try:
         lines = terminal.render(document).split("\n")
     except Exception as error:  # the files are there, and gates must still be decided
@@ -68,6 +71,23 @@ def publish(
         lines.append(for_terminal(f"written: {', '.join(str(path) for path in paths)}"))
     problems = [for_terminal(problem) for problem in problems]
     return lines, [RunVerdict("report", False, problems)] if problems else []
+
+
+def details(document: Document, session: Session) -> Details:
+    """What the report's pictures are drawn from."""
+    return Details.of(document.run.started, session.cases, session.exhibits)
+
+
+def _is_partial(document: Document) -> bool:
+    return document.settings.partial or bool(document.missing)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder has the report of a whole run."""
+    try:
+        return not _is_partial(exports.read_document(folder / files.JSON))
+    except AttrcheckError:
+        return False
 
 
 def _on_all(result: gate.GateResult, session: Session) -> gate.GateResult:

@@ -137,10 +137,10 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, publish
+            from attrcheck.plugin.conclusion import conclude, details, publish
 
             workers = self.config.getoption("numprocesses", None) or 0
-            document, details, verdicts = conclude(self.session, gates, origin, workers)
+            document, verdicts = conclude(self.session, gates, origin, workers)
         except Exception as error:
             self.lines += self._earlier_report()
             why = f"the results could not be put together: {type(error).__name__}: {error}"
@@ -148,7 +148,11 @@ class Controller:
             failed = RunVerdict("conclusion", False, [why, *where])
             return [failed, *undecided([gate.text for gate in gates], why)]
         if options.value(self.config, "report"):
-            lines, problems = publish(document, details, options.folder(self.config, "report_dir"))
+            lines, problems = publish(
+                document,
+                options.folder(self.config, "report_dir"),
+                details(document, self.session),
+            )
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         if gates or self.lines:

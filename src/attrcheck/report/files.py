@@ -15,6 +15,8 @@ from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
 from attrcheck.store.files import write_whole
 
+JSON, DETAILS = "report.json", "report.details.json"
+
 
 def write(
     document: Document, folder: Path, details: Details | None = None
@@ -51,8 +53,8 @@ def _compact(value: Any) -> str:
 
 
 FORMATS: dict[str, Callable[[Document, Details], str]] = {
-    "report.json": as_json,
-    "report.details.json": lambda document, details: dumps(details) + "\n",
+    JSON: as_json,
+    DETAILS: lambda document, details: dumps(details) + "\n",
     "report.md": lambda document, details: markdown.render(document),
     "report.html": page.render,
 }

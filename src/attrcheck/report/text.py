@@ -39,6 +39,18 @@ PUNCTUATION = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """What Markdown would take for a sign of its own: a backslash before it makes it plain."""
+LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "]": "{]}",
+}
+"""What LaTeX would take for a sign of its own, and how it is written."""
 BLOCK = re.compile(r"^(\d*)(?=[#>+=\[.)-])|(?=\]$)")
 """The same where a text is the first on its line, and may begin a list or name a link."""
 
@@ -77,6 +89,11 @@ def for_markdown_code(text: str, most: int = MOST_IN_CELL) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", plain)), default=0))
     space = " " if plain[:1] in ("`", "") or plain[-1:] == "`" else ""
     return f"{fence}{space}{plain}{space}{fence}"
+
+
+def for_latex(text: str, most: int = MOST_IN_CELL) -> str:
+    """Text for a cell of a LaTeX table, shown as it is."""
+    return "".join(LATEX.get(letter, letter) for letter in _flat(text, most))
 
 
 def for_json(text: str) -> str:

@@ -24,6 +24,8 @@ LEGEND = (
 KNOWN = "known_failure"
 SHOWN = {"failed": "failed", KNOWN: "known failure", "passed": "said to fail, but passed"}
 MOST_CHARACTERS = 300
+LEAST_CHECKS, LEAST_IMAGES = 3, 20
+"""With fewer, nothing is said of how far a protocol is to be trusted."""
 
 
 def tables(document: Document) -> list[Table]:
@@ -38,9 +40,15 @@ def protocols(document: Document) -> list[Table]:
 
 def summary(document: Document) -> list[str]:
     """The protocols to trust most and least, in one line; none without checks."""
-    known = [verdict for verdict in document.protocol_verdicts if verdict.trust is not None]
-    if not known:
+    checked = [verdict for verdict in document.protocol_verdicts if verdict.trust is not None]
+    if not checked:
         return []
+    known = [verdict for verdict in checked if _is_founded(document, verdict)]
+    if not known:
+        return [
+            "no protocol is called trustworthy: that takes verdicts of "
+            f"{LEAST_CHECKS} checks, and {LEAST_IMAGES} images in each case"
+        ]
     most, least = known[0], known[-1]
     if len(known) > 1 and _trust(most) + _floor(most) == _trust(least) + _floor(least):
         equal = f"all {len(known)} alike ({_trust(most)} of checks{_floor(most)})"
@@ -124,13 +132,24 @@ def _others(verdict: ProtocolTrust) -> str:
     return f"{passed}/{decided}" if decided else "-"
 
 
+def _is_founded(document: Document, verdict: ProtocolTrust) -> bool:
+    """Whether there is enough to call a protocol more trustworthy than another."""
+    images = [case.images for case in document.cases if case.protocol == verdict.protocol]
+    enough = min(images, default=LEAST_IMAGES) >= LEAST_IMAGES
+    return enough and _deciding(verdict) >= LEAST_CHECKS
+
+
+def _deciding(verdict: ProtocolTrust) -> int:
+    return sum(tally.decided > 0 for tally in verdict.checks.values())
+
+
 def _trust(verdict: ProtocolTrust) -> str:
     return "-" if verdict.trust is None else f"{verdict.trust:.0%}"
 
 
 def _of(verdict: ProtocolTrust) -> str:
     """How many checks the trust in a protocol comes from."""
-    count = sum(tally.decided > 0 for tally in verdict.checks.values())
+    count = _deciding(verdict)
     return f" of {count}" if count else ""
 
 

@@ -21,7 +21,7 @@ function openCase(at, focus) {
   };
   show(entry.id, [go(-1, "← previous case"), go(1, "next case →")],
     focus >= 0 && caseSentence(entry, focus, best),
-    make("div", { class: "columns" },
+    make("div", { class: "columns uneven" },
       make("div", {}, make("h3", {}, "Curves"), chart, images),
       make("div", {}, make("h3", {}, "Scores"), table)),
     make("h3", {}, "Settings"), caseFacts(entry));

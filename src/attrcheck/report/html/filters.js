@@ -22,6 +22,7 @@ function whenSeen(element, update) {
     seen = entries[entries.length - 1].isIntersecting;
     if (seen && stale) update();
     if (seen) stale = false;
+    if (seen) element.dataset.drawn = "yes";
   }, { rootMargin: "300px" }).observe(element);
   return () => {
     if (seen) update();

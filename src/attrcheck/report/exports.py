@@ -1,0 +1,130 @@
+"""Read a report that was written, and show it in any format: `attrcheck report`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from attrcheck.engine.wire import loads
+from attrcheck.errors import AttrcheckError
+from attrcheck.report import files, markdown, terminal
+from attrcheck.report.details import Details
+from attrcheck.report.document import SCHEMA
+from attrcheck.report.html import page
+from attrcheck.report.text import for_latex, for_terminal
+from attrcheck.report.types import Document
+
+T = TypeVar("T")
+
+FIGURES = ("score", "low", "high", "rank")
+SCORES = ("case", "dataset", "model", "protocol", "method", "status", *FIGURES)
+IMAGES = ("case", "method", "image", "score")
+
+
+def read(path: Path) -> tuple[Document, Details]:
+    """A report and its details, from `report.json` or the folder that it is in.
+
+    Without details, or with those of another run, it has no pictures.
+    """
+    file = path / files.JSON if path.is_dir() else path
+    document = read_document(file)
+    beside = file.with_name(files.DETAILS)
+    details = _revive(Details, beside) if beside.exists() else Details()
+    return document, details if details.started == document.run.started else Details()
+
+
+def read_document(file: Path) -> Document:
+    """The document in a file; an error says what is wrong with it."""
+    document = _revive(Document, file)
+    if document.schema != SCHEMA:
+        raise AttrcheckError(
+            f"{file} is a report of schema {document.schema}, and this version reads {SCHEMA}: "
+            "run again with --attr-report"
+        )
+    return document
+
+
+def as_csv(document: Document, details: Details) -> str:
+    """Every score, a row each."""
+    return _csv(
+        SCORES,
+        (
+            [case.id, case.dataset, case.model, case.protocol, method, score.status]
+            + [getattr(score, name) for name in FIGURES]
+            for case in document.cases
+            for method, score in case.scores.items()
+        ),
+    )
+
+
+def images_as_csv(document: Document, details: Details) -> str:
+    """The scores of single images, a row each; `image` is the position in the dataset."""
+    return _csv(
+        IMAGES,
+        (
+            [case, method, image, float(score)]
+            for case, known in details.cases.items()
+            for method, scores in zip(known.methods, known.image_scores, strict=True)
+            for image, score in enumerate(scores)
+            if np.isfinite(score)
+        ),
+    )
+
+
+def as_latex(document: Document, details: Details) -> str:
+    """The board as a table for a paper; it needs the package `booktabs`."""
+    if not document.leaderboard:
+        raise AttrcheckError(f"nothing to print: {terminal.no_board(document)}")
+    rows = [
+        [
+            str(entry.rank),
+            for_latex(entry.method),
+            f"${entry.meta_rank:+.2f}$",
+            "--" if entry.low is None else f"$[{entry.low:+.2f}, {entry.high:+.2f}]$",
+            f"{entry.mean_rank:.1f}",
+            "--" if entry.wins is None else rf"{100 * entry.wins:.0f}\%",
+        ]
+        for entry in document.leaderboard
+    ]
+    heads = ["", "method", "Meta-Rank", r"95\% interval", "mean rank", "wins"]
+    head, *body = [" & ".join(row) + r" \\" for row in (heads, *rows)]
+    start, end = r"\begin{tabular}{rlrrrr}", r"\end{tabular}"
+    lines = [start, r"\toprule", head, r"\midrule", *body, r"\bottomrule", end]
+    return "\n".join(lines) + "\n"
+
+
+FORMATS: dict[str, Callable[[Document, Details], str]] = {
+    "text": lambda document, details: terminal.render(document) + "\n",
+    "html": page.render,
+    "md": lambda document, details: markdown.render(document),
+    "csv": as_csv,
+    "images": images_as_csv,
+    "latex": as_latex,
+    "json": files.as_json,
+}
+"""By name; `images` is a CSV of the scores of single images."""
+
+
+def _revive(kind: type[T], file: Path) -> T:
+    try:
+        return loads(kind, file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AttrcheckError(f"{file} cannot be read ({error.strerror})") from error
+    except Exception as error:  # whatever a file of another kind or version makes of its readers
+        raise AttrcheckError(
+            f"{file} is not a report of this version of attrcheck: run again with --attr-report"
+        ) from error
+
+
+def _csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headers)
+    for row in rows:
+        writer.writerow([for_terminal(cell) if isinstance(cell, str) else cell for cell in row])
+    return text.getvalue()

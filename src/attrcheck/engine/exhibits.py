@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,16 +23,7 @@ SHOWN, WRONG = 16, 4
 """Images in all, and how many of them the model gets wrong, if there are so many."""
 
 
-@dataclass(frozen=True)
-class Full:
-    """An exhibit in the size that the network sees: images in [0, 1], and maps as they are."""
-
-    exhibit: Exhibit
-    images: Tensor
-    maps: dict[str, NDArray[np.float32]]
-
-
-def exhibit(evaluation: Evaluation) -> Full:
+def exhibit(evaluation: Evaluation) -> Exhibit:
     """The exhibit of the evaluation's pair; methods that fail or do not apply have no part in it.
 
     The images are the first that the model gets right and the first that it gets wrong: datasets
@@ -51,7 +41,7 @@ def exhibit(evaluation: Evaluation) -> Full:
             maps[name] = known[chosen]
     whole = np.stack(list(maps.values())) if maps else np.empty((0, *images[:, 0].shape))
     small, scales = quantise(shrink(torch.from_numpy(whole).float()).numpy())
-    shown = Exhibit(
+    return Exhibit(
         pair=pair.name,
         ids=[cut(str(data.ids[at]), 200) for at in chosen],
         positions=chosen.tolist(),
@@ -63,7 +53,6 @@ def exhibit(evaluation: Evaluation) -> Full:
         maps=small,
         scales=scales,
     )
-    return Full(shown, images, maps)
 
 
 def choose(correct: NDArray[np.generic]) -> NDArray[np.int64]:

@@ -89,7 +89,7 @@ class CaseItem:
             return None
         exhibited.add(self.case.pair)
         try:
-            return exhibit(evaluation).exhibit
+            return exhibit(evaluation)
         except Exception as error:  # the scores are there, and worth more than pictures
             why = f"no images of {self.case.pair} in the report: {type(error).__name__}: {error}"
             warnings.warn(for_terminal(cut(why)), stacklevel=1)

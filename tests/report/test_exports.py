@@ -1,0 +1,126 @@
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attrcheck.cli import REPORT_FORMATS, main
+from attrcheck.errors import AttrcheckError
+from attrcheck.report import exports, files
+from attrcheck.report.details import Details
+from tests.report.pages import IMAGES, page
+from tests.report.samples import empty
+
+
+@pytest.fixture
+def folder(tmp_path):
+    document, details = page()
+    files.write(document, tmp_path, details)
+    return tmp_path
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_written_report_is_read_back_with_its_details(folder):
+    document, details = page()
+    for path in (folder, folder / "report.json"):
+        again, details_again = exports.read(path)
+        assert again == document
+        assert list(details_again.cases) == list(details.cases)
+        np.testing.assert_array_equal(
+            details_again.cases["d0-net-p1"].image_scores, details.cases["d0-net-p1"].image_scores
+        )
+        np.testing.assert_array_equal(details_again.exhibits[0].maps, details.exhibits[0].maps)
+
+
+def test_details_of_another_run_are_left_alone(folder):
+    document, details = page()
+    files.write(document, folder, replace(details, started="2023-01-01T00:00:00Z"))
+    assert exports.read(folder)[1].cases == {}
+    (folder / "report.details.json").unlink()
+    assert exports.read(folder)[1].cases == {}
+
+
+def test_every_format_has_a_name_on_the_command_line():
+    assert list(exports.FORMATS) == list(REPORT_FORMATS)
+
+
+@pytest.mark.parametrize("name", ["html", "md", "json"])
+def test_formats_are_those_that_a_run_writes(folder, name, capsys):
+    assert main(["report", str(folder), "--format", name]) == 0
+    written = (folder / f"report.{name}").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == written
+
+
+def test_the_csv_has_a_row_for_every_score():
+    document, details = page()
+    found = rows(exports.as_csv(document, details))
+    assert len(found) == 6 * 5
+    assert found[0]["case"] == "d0-net-p0"
+    assert found[0]["method"] == "method_0"
+    assert float(found[0]["score"]) == document.cases[0].scores["method_0"].score
+    assert float(found[0]["low"]) == pytest.approx(float(found[0]["score"]) - 0.1)
+    assert found[0]["rank"] == "1.0"
+    assert (found[1]["status"], found[1]["score"], found[1]["rank"]) == ("not_applicable", "", "")
+
+
+def test_the_csv_of_images_averages_to_the_scores():
+    document, details = page()
+    found = rows(exports.images_as_csv(document, details))
+    assert len(found) == (6 * 5 - 1) * IMAGES
+    own = [
+        float(row["score"])
+        for row in found
+        if (row["case"], row["method"]) == ("d0-net-p3", "method_2")
+    ]
+    assert np.mean(own) == pytest.approx(document.cases[3].scores["method_2"].score)
+
+
+def test_latex_prints_the_board_and_escapes_names():
+    text = exports.as_latex(*page(methods=["one_two%", r"a\b"]))
+    assert text.startswith("\\begin{tabular}{rlrrrr}\n\\toprule\n")
+    assert text.endswith("\\bottomrule\n\\end{tabular}\n")
+    assert r"1 & one\_two\% & $+" in text
+    assert r"a\textbackslash{}b" in text
+    assert text.count(r" \\") == 4
+
+
+def test_without_a_board_there_is_no_latex():
+    with pytest.raises(AttrcheckError, match="no leaderboard: no method has a score"):
+        exports.as_latex(empty(), Details())
+
+
+def test_a_report_is_written_to_a_file(folder, capsys):
+    out = folder / "board.tex"
+    assert main(["report", str(folder), "--format", "latex", "--output", str(out)]) == 0
+    assert capsys.readouterr().out == ""
+    assert out.read_text() == exports.as_latex(*page())
+    assert main(["report", str(folder), "--output", str(folder / "no" / "where")]) == 1
+    assert "where cannot be written (No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        ("{", "is not a report of this version of attrcheck"),
+        ('{"schema": 2}', "is not a report of this version of attrcheck"),
+        ("schema 1", "is a report of schema 1, and this version reads 2"),
+    ],
+)
+def test_what_is_not_a_report_is_refused_by_name(folder, capsys, content, why):
+    path = folder / "report.json"
+    if content is None:
+        path.unlink()
+    elif content.startswith("schema"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 1}))
+    else:
+        path.write_text(content)
+    assert main(["report", str(folder)]) == 1
+    message = capsys.readouterr().err
+    assert str(path) in message
+    assert why in message

@@ -88,8 +88,8 @@ def test_no_text_changes_the_shape_of_a_report(text):
     assert shape(in_html) == shape(page.render(PLAIN, Details()))
     assert in_html.replace("\n", "").isprintable()
     if text is not MEGABYTES:  # a name is never cut in JSON
-        in_json = json.loads(files.as_json(found, Details()).encode("ascii"))
-        assert in_json.keys() == json.loads(files.as_json(PLAIN, Details())).keys()
+        in_json = json.loads(files.as_json(found).encode("ascii"))
+        assert in_json.keys() == json.loads(files.as_json(PLAIN)).keys()
         json.dumps(in_json, ensure_ascii=False).encode()
 
 

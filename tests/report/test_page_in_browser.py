@@ -4,8 +4,10 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from attrcheck import metarank
 from attrcheck.report.html import page as pages
 from tests.report.pages import SHOWN, page
 
@@ -149,10 +151,42 @@ def test_filters_hide_methods_and_cases(small):
         "document.querySelectorAll('#filters select')[2]"
         ".dispatchEvent(new Event('change', {bubbles: true}))"
     )
-    assert small.texts("#shown") == ["1 of 5 methods, mean ranks of 1 of 6 cases."]
-    # In that one case it came third.
-    (row,) = small.texts("#ranking tbody tr:not([hidden]) td:nth-child(6)")
-    assert row == "3.0"
+    assert small.texts("#shown") == [
+        "1 of 5 methods. Fused anew from 1 of 6 cases, without intervals."
+    ]
+
+
+def column(browser, name):
+    """The cells of a column of the board."""
+    return browser.do(
+        "const heads = [...document.querySelectorAll('#ranking thead th')];"
+        "const at = heads.findIndex((head) => head.dataset.column === arguments[0]);"
+        "return [...document.querySelectorAll('#ranking tbody tr')]"
+        ".map((row) => row.cells[at].innerText)",
+        name,
+    )
+
+
+def test_some_cases_are_fused_as_the_run_fuses_all(driver, tmp_path):
+    document, details = page(40, 6)
+    path = tmp_path / "report.html"
+    path.write_text(pages.render(document, details), encoding="utf-8")
+    browser = Browser(driver, path).open()
+    whole = {name: column(browser, name) for name in ("rank", "Meta-Rank", "wins", "> random")}
+    browser.set("#filters select", "d0")
+    methods = document.settings.methods
+    cases = document.cases[:20]
+    assert {case.dataset for case in cases} == {"d0"}
+    scores = [[case.scores[name].score for name in methods] for case in cases]
+    fused = metarank.fuse(np.array(scores, dtype=float))
+    expected = [f"{fused.kappa[at]:+.2f}" for at in fused.order]
+    assert column(browser, "Meta-Rank") == expected
+    assert expected != whole["Meta-Rank"]
+    wins = fused.wins.sum(axis=1) / fused.compared.sum(axis=1)
+    assert column(browser, "wins") == [f"{wins[at]:.0%}" for at in fused.order]
+    browser.set("#filters select", "")
+    assert {name: column(browser, name) for name in whole} == whole
+    assert browser.complaints() == []
 
 
 def test_a_click_on_the_heat_map_opens_the_case(small):
@@ -181,7 +215,7 @@ def test_arrows_and_enter_do_the_same(small):
     assert small.texts("#dialog-title") == ["d0-net-p1"]
     small.driver.switch_to.active_element.send_keys("\ue00c")  # Escape
     assert small.wait("!document.getElementById('dialog').open")
-    assert small.ask("location.hash") == ""
+    small.wait("location.hash === ''")
 
 
 def test_a_losing_method_is_two_clicks_from_the_maps_of_an_image_where_it_fails(small):

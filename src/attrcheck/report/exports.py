@@ -105,7 +105,7 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     "csv": as_csv,
     "images": images_as_csv,
     "latex": as_latex,
-    "json": files.as_json,
+    "json": lambda document, details: files.as_json(document),
 }
 """By name; `images` is a CSV of the scores of single images."""
 

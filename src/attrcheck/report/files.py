@@ -38,7 +38,7 @@ def write(
     return paths, problems
 
 
-def as_json(document: Document, details: Details) -> str:
+def as_json(document: Document) -> str:
     """JSON in little room, with a line of its own for every case, check and the like."""
     parts = []
     for name in sorted(vars(document)):
@@ -53,7 +53,7 @@ def _compact(value: Any) -> str:
 
 
 FORMATS: dict[str, Callable[[Document, Details], str]] = {
-    JSON: as_json,
+    JSON: lambda document, details: as_json(document),
     DETAILS: lambda document, details: dumps(details) + "\n",
     "report.md": lambda document, details: markdown.render(document),
     "report.html": page.render,

@@ -15,7 +15,7 @@ COLUMNS = (
     ("interval", "Meta-Rank with its 95% interval; 0 is the average method"),
     ("Meta-Rank", "the place on the fused scale: 0 is the average method"),
     ("95% interval", "of the Meta-Rank, from resampling images and cases"),
-    ("mean rank", "mean of the ranks within the cases that are shown"),
+    ("mean rank", "mean of the ranks within the cases"),
     ("wins", "share of its comparisons with other methods that it won"),
     ("> random", "cases in which the paired difference to random excludes zero"),
     ("checks", "checks passed, of those that decided"),

@@ -59,9 +59,10 @@ const lineKey = (line) => draw("svg", { class: "key", viewBox: "0 0 30 10", "ari
   draw("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: LINES[line], "stroke-width": 3, "stroke-dasharray": DASHES[line] }));
 
 /** A value with its interval on a scale from `least` to `most`. */
-function intervalChart(value, low, high, least, most) {
+function intervalChart(value, low, high, least, most, name = "score") {
   const place = (x) => `${(3 + (94 * (x - least)) / (most - least || 1)).toFixed(2)}%`;
-  return draw("svg", { class: "interval", role: "img", "aria-label": `${number(value)}, 95% interval ${number(low)} to ${number(high)}` },
+  return draw("svg", { class: "interval", role: "img", "aria-label": `${name} ${number(value)}${known(low) ? `, 95% interval ${number(low)} to ${number(high)}` : ""}` },
+    least < 0 && most > 0 && name !== "score" && draw("line", { class: "zero", x1: place(0), x2: place(0), y1: 0, y2: 20 }),
     known(low) && known(high) && draw("line", { class: "range", x1: place(low), x2: place(high), y1: 10, y2: 10 }),
     draw("circle", { cx: place(value), cy: 10, r: 4 }));
 }

@@ -74,7 +74,7 @@ OPTIONS = [
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
-    Option("report", "print the leaderboard, write report.json and report.md", False, "bool"),
+    Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
     Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
     Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),
 ]

@@ -69,9 +69,9 @@ function scoreTable(entry, focus, update) {
     make("th", { scope: "row" }, make("a", { href: linkTo({ case: entry.id, method: report.methods[method].name }) }, report.methods[method].name)),
     known(entry.score[method])
       ? [make("td", { class: "wide" }, intervalChart(entry.score[method], entry.low[method], entry.high[method], least, most)),
-        make("td", {}, number(entry.score[method])), make("td", {}, `${number(entry.low[method])} to ${number(entry.high[method])}`)]
-      : make("td", { colspan: 3, class: "text" }, (entry.notes[method] || ["no score"]).join(": ")));
-  const heads = ["curve", "rank", "method", entry.higher ? "score, higher is better" : "score, lower is better", "", "95% interval"];
+        make("td", {}, number(entry.score[method])), make("td", {}, `${number(entry.low[method])} to ${number(entry.high[method])}`), make("td", {}, make("code", {}, entry.fingerprint[method]))]
+      : make("td", { colspan: 4, class: "text" }, (entry.notes[method] || ["no score"]).join(": ")));
+  const heads = ["curve", "rank", "method", entry.higher ? "score, higher is better" : "score, lower is better", "", "95% interval", "fingerprint"];
   return make("table", {}, make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, methods.map(row)));
 }
 

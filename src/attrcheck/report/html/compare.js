@@ -86,8 +86,8 @@ function showDuel() {
   const strength = (duel) => (known(duel.margin) && duel.margin > 0 ? duel.middle / duel.margin : Math.sign(duel.overall) * 1e-6);
   duels.sort((p, q) => strength(q) - strength(p));
   const count = (wanted) => duels.filter((duel) => wanted(duel.overall)).length;
-  const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive where ${one} is better; each bar is an image.`;
-  const heads = ["case", one, other, "difference", "95% interval", "images", `images that ${one} / ${other} wins`];
+  const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive, and images won, where ${one} is better; each bar is an image.`;
+  const heads = ["case", one, other, "difference", "95% interval", "image by image", "images won / lost"];
   byId("duel").replaceChildren(make("p", {}, said), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Case by case" },
     make("table", {}, make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, duelRows(duels)))));
 }

@@ -113,6 +113,7 @@ def _case(case: CaseEntry, methods: Sequence[str], details: CaseDetails | None) 
         "high": [_rounded(score.high) for score in scores],
         "rank": [score.rank for score in scores],
         "beats": [score.beats_random for score in scores],
+        "fingerprint": [score.fingerprint for score in scores],
         "notes": {
             str(place): [score.status.replace("_", " "), score.reason]
             for place, score in enumerate(scores)

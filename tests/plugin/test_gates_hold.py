@@ -238,7 +238,7 @@ def test_the_report_says_where_gates_come_from(
 BREAKS = {
     "fusion": ("attrcheck.metarank", "fuse", "conclusion"),
     "report.json": ("attrcheck.report.files", "dumps", "report"),
-    "report.md": ("attrcheck.report.markdown", "_cases", "report"),
+    "report.md": ("attrcheck.report.markdown", "_gates", "report"),
     "board": ("attrcheck.report.terminal", "render", "report"),
 }
 

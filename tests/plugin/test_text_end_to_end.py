@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
+from attrcheck.report import terminal
+from attrcheck.report.files import FORMATS
 from tests.plugin.test_plugin import add, project, report, run
 from tests.worlds import ITEMS
 
@@ -70,6 +72,9 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     page = READ((hostile.path / "attr-report" / "report.md").read_text(encoding="utf-8"))
     assert "script&gt;alert(1)" in page
     assert not [tag for tag in ("<script", "<a ", "<img") if tag in page]
+    html = (hostile.path / "attr-report" / "report.html").read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in html
+    assert "<script>alert" not in html
 
     cases = ElementTree.parse(hostile.path / "junit.xml").getroot().iter("testcase")
     told = [part.attrib["message"] for case in cases for part in case]
@@ -105,8 +110,10 @@ def test_megabytes_of_text_are_cut_and_say_so(project):
     assert sum(map(len, result.outlines)) < 50_000
     assert "more characters)" in result.stdout.str()
     sizes = {path.name: path.stat().st_size for path in project.path.glob("attr-report/*")}
-    assert sizes.keys() == {"report.json", "report.md"}
+    page = sizes.pop("report.html")
+    assert sizes.keys() == {"report.json", "report.details.json", "report.md"}
     assert max(sizes.values()) < 100_000
+    assert page < 200_000
     assert (project.path / "junit.xml").stat().st_size < 50_000
     [reason] = {case["scores"]["mine"]["reason"] for case in report(project)["cases"]}
     assert reason.endswith("more characters)")
@@ -122,26 +129,24 @@ def test_megabytes_of_text_in_a_check_are_stored_and_read_again(project):
         assert unprintable(result.stdout.str()) == set()
 
 
-@pytest.mark.parametrize("broken", ["report.json", "report.md"])
+@pytest.mark.parametrize("broken", FORMATS)
 def test_gates_are_decided_though_a_format_cannot_be_written(project, broken):
     (project.path / "attr-report" / broken).mkdir(parents=True)
     result = run(project, "--attr-report", "--attr-gate=exact.rank == 1", "-rA")
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(["PASSED *gate*exact.rank == 1*"])
     result.stdout.fnmatch_lines([f"*{broken} cannot be written to*"])
-    [written] = [path for path in (project.path / "attr-report").iterdir() if path.is_file()]
-    assert written.name != broken
+    written = {path.name for path in (project.path / "attr-report").iterdir() if path.is_file()}
+    assert written == {*FORMATS} - {broken}
 
 
 @pytest.mark.parametrize("module", ["markdown", "terminal"])
 def test_gates_are_decided_though_a_format_cannot_be_made(project, monkeypatch, module):
-    def fail(document):
+    def fail(document, details=None):
         raise RuntimeError("\x1b[2J" + "x" * 5_000_000)
 
-    from attrcheck.report import files, terminal
-
     if module == "markdown":
-        monkeypatch.setitem(files.FORMATS, "report.md", fail)
+        monkeypatch.setitem(FORMATS, "report.md", fail)
     else:
         monkeypatch.setattr(terminal, "render", fail)
     result = run(project, "--attr-report", "--attr-gate=random.rank == 1")

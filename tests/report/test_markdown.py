@@ -107,7 +107,9 @@ def test_no_reason_breaks_a_list(reason):
 
 def test_the_run_is_described(two):
     text = markdown.render(two)
-    assert "01-01T00:00:00Z, 1 s on a machine, Python 3.11.7, torch 2.4" in text
+    assert (
+        "01-01T00:00:00Z, 1 s on a machine, Python 3.11.7, torch 2.4; scores: 0, 0 of them" in text
+    )
 
 
 def test_a_report_can_be_rendered_from_its_json(two):

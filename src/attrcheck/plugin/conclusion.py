@@ -16,7 +16,7 @@ from attrcheck.engine.settings import cores
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import RunVerdict
+from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
 from attrcheck.report import document as documents
 from attrcheck.report import exports, files, terminal
 from attrcheck.report.details import Details
@@ -24,8 +24,6 @@ from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
-PARTIAL = "partial"
-"""The folder of a partial run's report, where there is one of a whole run already."""
 NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases=0, of_methods=0)
 """The settings of a run in which no item got as far as to send any."""
 
@@ -67,6 +65,8 @@ def publish(
     except Exception as error:  # the files are there, and gates must still be decided
         lines = []
         problems.append(cut(f"the board cannot be shown: {type(error).__name__}: {error}"))
+    if place != folder:
+        lines.append(for_terminal(f"{folder} keeps the report of an EARLIER run, a whole one"))
     if paths:
         lines.append(for_terminal(f"written: {', '.join(str(path) for path in paths)}"))
     problems = [for_terminal(problem) for problem in problems]

@@ -8,13 +8,14 @@ import tempfile
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from attrcheck.plugin import collecting, ends, options
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import PREFIX, RunVerdict, undecided
+from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, undecided
 
 if TYPE_CHECKING:
     from attrcheck.plugin.progress import Painter
@@ -176,10 +177,15 @@ class Controller:
         """A line on a report in the report's folder that is not of this run."""
         if not options.value(self.config, "report"):
             return []
-        path = options.folder(self.config, "report_dir") / "report.json"
-        if not path.exists() or path.stat().st_mtime >= self.session.started:
+        folder = options.folder(self.config, "report_dir")
+        path, partial = folder / "report.json", folder / PARTIAL / "report.json"
+        if not path.exists() or any(map(self._is_new, (path, partial))):
             return []
         return [f"{path} is of an EARLIER run: this one wrote no report"]
+
+    def _is_new(self, path: Path) -> bool:
+        """Whether a file was written by this run."""
+        return path.exists() and path.stat().st_mtime >= self.session.started
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -9,6 +9,8 @@ import pytest
 
 PREFIX = "attrcheck::"
 """How their node ids begin."""
+PARTIAL = "partial"
+"""The folder of a partial run's report, inside that of a whole one."""
 
 
 @dataclass(frozen=True)

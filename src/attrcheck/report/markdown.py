@@ -73,4 +73,4 @@ def _run(document: Document) -> str:
     run = document.run
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     line = f"{run.started}, {run.seconds:g} s on {run.machine}, Python {run.python}, {versions}"
-    return for_markdown_text(line)
+    return for_markdown_text(f"{line}; scores: {terminal.origin(run)}")

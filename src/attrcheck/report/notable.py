@@ -37,9 +37,10 @@ def losses(document: Document, method: str) -> list[CaseEntry]:
 def _own(document: Document) -> list[str]:
     shown = []
     for method in own(document)[:MOST_METHODS]:
-        worst = losses(document, method)
+        cases = losses(document, method)
+        worst = [case for case in cases if case.scores[method].rank != 1]
         if not worst:
-            shown.append(f"{method} has no score in any case")
+            shown.append(f"{method} {'is first in every case' if cases else 'has no score'}")
             continue
         ranked = ", ".join(_place(case, method) for case in worst[:MOST_CASES])
         lost = [case.id for case in document.cases if case.scores[method].beats_random is False]

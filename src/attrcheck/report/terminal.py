@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrcheck.report import consistency, notable, trust
 from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
-from attrcheck.report.types import BoardEntry, Counts, Document
+from attrcheck.report.types import BoardEntry, Counts, Document, Run
 
 MOST_NAMES = 8
 MOST_LINES = 20
@@ -129,6 +129,14 @@ def rows(document: Document, most: int) -> list[list[str | int]]:
         ]
         for entry in document.leaderboard
     ]
+
+
+def origin(run: Run) -> str:
+    """How many scores there are, and how many of them the store had."""
+    counts = [0, 0]
+    for part in run.provenance:
+        counts[part.stored] += sum(map(len, part.created.values()))
+    return f"{sum(counts)}, {counts[True]} of them from the store"
 
 
 def _marked(document: Document, method: str) -> str:

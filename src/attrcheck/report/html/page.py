@@ -70,9 +70,6 @@ def _policy(code: str) -> str:
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    counts = [0, 0]
-    for part in run.provenance:
-        counts[part.stored] += sum(map(len, part.created.values()))
     return {
         "started": run.started,
         "seconds": run.seconds,
@@ -82,7 +79,7 @@ def _facts(run: Run) -> dict[str, Any]:
         "threads": run.threads,
         "python": run.python,
         "gates from": run.gates_from,
-        "scores": f"{sum(counts)}, {counts[True]} of them from the store",
+        "scores": terminal.origin(run),
     }
 
 

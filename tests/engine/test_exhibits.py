@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from attrcheck.contracts import Case
-from attrcheck.engine import exhibits
+from attrcheck.engine import exhibits, pictures
 from attrcheck.engine.wire import dumps, loads
 
 
@@ -48,14 +49,16 @@ def test_images_become_bytes(channels, shown):
     assert content[1, 0, 0, 0] == 128
 
 
-def test_an_exhibit_has_the_maps_of_methods_that_work(tiny):
+def test_an_exhibit_has_the_maps_of_methods_that_work(tiny, tmp_path):
     def broken(model, images, targets):
         raise ValueError("no")
 
     tiny.add("broken", broken)
     tiny.add("elsewhere", broken, not_applicable=lambda model: "not here")
     evaluation = tiny.lab().evaluation(Case.of("tiny-linear-morf"))
-    exhibit = exhibits.exhibit(evaluation)
+    exhibit = exhibits.exhibit(evaluation, tmp_path / "maps")
+    assert not exhibit.full
+    assert not (tmp_path / "maps").exists()
     assert exhibit.pair == "tiny-linear"
     assert exhibit.methods == ["brightness", "slope"]
     pair, chosen = tiny.pair, exhibit.positions
@@ -71,6 +74,32 @@ def test_an_exhibit_has_the_maps_of_methods_that_work(tiny):
     )
     again = loads(type(exhibit), dumps(exhibit))
     np.testing.assert_array_equal(again.images, exhibit.images)
+
+
+def test_large_images_have_files_in_full_size_too(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(exhibits, "SIDE", 4)
+    evaluation = tiny.lab().evaluation(Case.of("tiny-linear-morf"))
+    exhibit = exhibits.exhibit(evaluation, tmp_path)
+    assert exhibit.full
+    assert exhibit.maps.shape[2:] == (4, 4)
+    names = ["_images.png", "brightness.png", "slope.png"]
+    assert sorted(path.name for path in (tmp_path / "tiny-linear").iterdir()) == names
+    side = tiny.pair.images.shape[-1]
+    with Image.open(tmp_path / pictures.path_of("tiny-linear", "slope")) as strip:
+        assert strip.size == (side * len(exhibit.ids), side)
+        assert strip.mode == "RGB"
+
+
+def test_maps_are_white_at_zero_if_signed_and_dark_if_not():
+    signed = pictures.coloured(np.array([[[-2.0, 0.0, 2.0]]], dtype=np.float32))
+    assert signed[0, 0].tolist() == [[5, 48, 97], [247, 247, 247], [103, 0, 31]]
+    plain = pictures.coloured(np.array([[[0.0, 3.0]], [[0.0, 0.0]]], dtype=np.float32))
+    assert plain[0, 0].tolist() == [[0, 34, 78], [254, 232, 56]]
+    assert plain[1, 0].tolist() == [[0, 34, 78]] * 2
+
+
+def test_a_colon_is_in_no_file_name():
+    assert pictures.path_of("d-timm:net", "captum:Lime") == "d-timm+net/captum+Lime.png"
 
 
 def test_scores_of_images_and_errors_of_curves_come_with_an_outcome(tiny):

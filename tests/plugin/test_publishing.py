@@ -40,6 +40,19 @@ def test_without_a_whole_one_it_has_the_folder_to_itself(tmp_path):
     assert not (tmp_path / "partial").exists()
 
 
+def test_maps_in_full_size_are_put_beside_the_report(tmp_path):
+    maps, folder = tmp_path / "maps", tmp_path / "report"
+    (maps / "a-x").mkdir(parents=True)
+    (maps / "a-x" / "one.png").write_bytes(b"new")
+    (folder / "report.maps" / "b-x").mkdir(parents=True)
+    publish(WHOLE, folder, maps=maps)
+    files = [path for path in (folder / "report.maps").rglob("*") if path.is_file()]
+    assert files == [folder / "report.maps" / "a-x" / "one.png"]
+    (tmp_path / "file").touch()
+    _, [verdict] = publish(WHOLE, tmp_path / "file", maps=maps)
+    assert "report.maps cannot be written" in verdict.lines[-1]
+
+
 def test_what_is_not_a_report_is_replaced(tmp_path):
     (tmp_path / "report.json").write_text("{}")
     publish(PARTIAL, tmp_path)

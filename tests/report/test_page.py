@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,3 +107,7 @@ def test_exhibits_may_lack_methods():
     assert known["exhibits"][0]["methods"] == [1]
     assert known["exhibits"][0]["shape"] == [1, 2, 3, 1]
     assert known["exhibits"][0]["positions"] == [3]
+    assert known["exhibits"][0]["files"] == []
+    large = Details(exhibits=[replace(exhibit, full=True)])
+    known = data.of(empty(settings=pages.settings(methods)), large)
+    assert known["exhibits"][0]["files"] == ["report.maps/a-x/two.png"]

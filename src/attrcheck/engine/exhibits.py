@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from attrcheck.contracts import Dataset
+from attrcheck.engine import pictures
 from attrcheck.engine.attribution import not_applicable
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.results import Exhibit
@@ -23,11 +25,12 @@ SHOWN, WRONG = 16, 4
 """Images in all, and how many of them the model gets wrong, if there are so many."""
 
 
-def exhibit(evaluation: Evaluation) -> Exhibit:
+def exhibit(evaluation: Evaluation, folder: Path) -> Exhibit:
     """The exhibit of the evaluation's pair; methods that fail or do not apply have no part in it.
 
     The images are the first that the model gets right and the first that it gets wrong: datasets
-    come in an order of which every prefix is a fair sample.
+    come in an order of which every prefix is a fair sample. Where they are large, they and their
+    maps are written to the folder in full size too.
     """
     shard = evaluation.shards[0]
     pair = shard.pair
@@ -39,6 +42,9 @@ def exhibit(evaluation: Evaluation) -> Exhibit:
     for name in evaluation.settings.methods:
         if (known := _maps(shard, name)) is not None:
             maps[name] = known[chosen]
+    large = max(images.shape[-2:]) > SIDE
+    if large:
+        pictures.write(folder, pair.name, as_bytes(images), maps)
     whole = np.stack(list(maps.values())) if maps else np.empty((0, *images[:, 0].shape))
     small, scales = quantise(shrink(torch.from_numpy(whole).float()).numpy())
     return Exhibit(
@@ -52,6 +58,7 @@ def exhibit(evaluation: Evaluation) -> Exhibit:
         images=as_bytes(shrink(images)),
         maps=small,
         scales=scales,
+        full=large,
     )
 
 
@@ -70,15 +77,15 @@ def quantise(maps: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.fl
     return np.rint(shares * 127).astype(np.int8), scales.astype(np.float32)
 
 
-def shrink(pictures: Tensor) -> Tensor:
+def shrink(planes: Tensor) -> Tensor:
     """Pictures [..., height, width] whose longer side is at most SIDE pixels; means of areas."""
-    height, width = pictures.shape[-2:]
+    height, width = planes.shape[-2:]
     factor = SIDE / max(height, width)
-    if factor >= 1 or not pictures.numel():
-        return pictures
+    if factor >= 1 or not planes.numel():
+        return planes
     size = max(1, round(height * factor)), max(1, round(width * factor))
-    flat = pictures.reshape(-1, 1, height, width)
-    return interpolate(flat, size, mode="area").reshape(*pictures.shape[:-2], *size)
+    flat = planes.reshape(-1, 1, height, width)
+    return interpolate(flat, size, mode="area").reshape(*planes.shape[:-2], *size)
 
 
 def as_bytes(images: Tensor) -> NDArray[np.uint8]:

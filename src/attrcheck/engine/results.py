@@ -179,7 +179,7 @@ class Exhibit:
     positions: of the images in the dataset. labels, predictions: classes, by name where they have
     one. probabilities: of the labels. images: [images, height, width, channels]. maps: [methods,
     images, height, width], each divided by its largest absolute value; that, [methods, images], is
-    in `scales`.
+    in `scales`. full: whether there are files in full size, see `engine.pictures`.
     """
 
     pair: str
@@ -192,6 +192,7 @@ class Exhibit:
     images: NDArray[np.uint8]
     maps: NDArray[np.int8]
     scales: NDArray[np.float32]
+    full: bool = False
 
 
 @dataclass(frozen=True)

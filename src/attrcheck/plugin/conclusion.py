@@ -19,7 +19,7 @@ from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
 from attrcheck.report import document as documents
 from attrcheck.report import exports, files, terminal
-from attrcheck.report.details import Details
+from attrcheck.report.details import MAPS, Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
@@ -51,15 +51,18 @@ def conclude(
 
 
 def publish(
-    document: Document, folder: Path, details: Details | None = None
+    document: Document, folder: Path, details: Details | None = None, maps: Path | None = None
 ) -> tuple[list[str], list[RunVerdict]]:
     """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
-    details: what pictures are drawn from. The files come first: a run that lost its terminal has
-    them still. A partial run leaves the report of a whole one alone, and has a folder inside its.
+    details: what pictures are drawn from. maps: a folder of maps in full size, if there is one.
+    The files come first: a run that lost its terminal has them still. A partial run leaves the
+    report of a whole one alone, and has a folder inside its.
     """
     place = folder / PARTIAL if _is_partial(document) and _is_whole(folder) else folder
     paths, problems = files.write(document, place, details)
+    if maps is not None and maps.is_dir():
+        problems += files.copy(maps, place / MAPS)
     try:
         lines = terminal.render(document).split("\n")
     except Exception as error:  # the files are there, and gates must still be decided

@@ -139,6 +139,7 @@ class Controller:
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
             from attrcheck.plugin.conclusion import conclude, details, publish
+            from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
             document, verdicts = conclude(self.session, gates, origin, workers)
@@ -153,6 +154,7 @@ class Controller:
                 document,
                 options.folder(self.config, "report_dir"),
                 details(document, self.session),
+                Path(self.folder, MAPS),
             )
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems

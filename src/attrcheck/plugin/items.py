@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -34,6 +35,7 @@ from attrcheck.plugin import controller, options, selection
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
+from attrcheck.report.details import MAPS
 from attrcheck.report.text import for_terminal
 
 LAB = pytest.StashKey[Lab]()
@@ -45,12 +47,14 @@ EXHIBITED = pytest.StashKey[set[str]]()
 class Worker:
     """Where an item runs: one process, alone or among others.
 
-    live: the folder of live files, empty if nobody watches.
+    folder: where it leaves files for the controller. live: the same if somebody watches, else
+    empty.
     """
 
     index: int
     count: int
     run: str
+    folder: str
     live: str
 
 
@@ -89,7 +93,7 @@ class CaseItem:
             return None
         exhibited.add(self.case.pair)
         try:
-            return exhibit(evaluation)
+            return exhibit(evaluation, Path(self.worker.folder, MAPS))
         except Exception as error:  # the scores are there, and worth more than pictures
             why = f"no images of {self.case.pair} in the report: {type(error).__name__}: {error}"
             warnings.warn(for_terminal(cut(why)), stacklevel=1)
@@ -149,10 +153,11 @@ def worker_of(config: pytest.Config) -> Worker:
     """The process that this is: an xdist worker, or the only one."""
     if (given := getattr(config, "workerinput", None)) is not None:
         index = int(given["workerid"].removeprefix("gw"))
-        return Worker(index, given["workercount"], given["attr_run"], given["attr_live"])
+        run, folder, live = (given[f"attr_{name}"] for name in ("run", "folder", "live"))
+        return Worker(index, given["workercount"], run, folder, live)
     gathering = controller.of(config)
     assert gathering is not None, "whoever is not a worker is the controller"
-    return Worker(0, 1, gathering.session.run, gathering.live)
+    return Worker(0, 1, gathering.session.run, gathering.folder, gathering.live)
 
 
 def lab_of(config: pytest.Config, worker: Worker) -> Lab:

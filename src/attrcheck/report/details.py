@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from attrcheck.engine.results import CaseResult, Exhibit
 
+MAPS = "report.maps"
+"""The folder beside a report that has maps in full size, where images are large."""
+
 
 @dataclass(frozen=True)
 class CaseDetails:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,16 @@ def write(
         else:
             paths.append(folder / name)
     return paths, problems
+
+
+def copy(folder: Path, to: Path) -> list[str]:
+    """Put a folder in the place of an earlier one; returns why it cannot be done, if so."""
+    try:
+        shutil.rmtree(to, ignore_errors=True)
+        shutil.copytree(folder, to)
+    except (OSError, shutil.Error) as error:
+        return [cut(f"{to} cannot be written ({error}): try --attr-report-dir")]
+    return []
 
 
 def as_json(document: Document) -> str:

@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attrcheck.engine.pictures import path_of
 from attrcheck.engine.results import Curve, Exhibit, MethodFacts
-from attrcheck.report.details import CaseDetails, Details
+from attrcheck.report.details import MAPS, CaseDetails, Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import BoardEntry, CaseEntry, Document, MethodVerdict
 
@@ -135,6 +136,9 @@ def _exhibit(exhibit: Exhibit, methods: Sequence[str]) -> Json:
         "shape": [count, height, width, channels],
         "methods": [methods.index(name) for name in exhibit.methods],
         "scales": _table(exhibit.scales, DIGITS),
+        "files": [f"{MAPS}/{path_of(exhibit.pair, name)}" for name in exhibit.methods]
+        if exhibit.full
+        else [],
     }
 
 

@@ -36,6 +36,12 @@ function protocolsOf(pair) {
   return names.length ? names : [["", "none"]];
 }
 
+/** A link to the maps of a method in full size, where there are such files. */
+function fullSize(exhibit, method) {
+  const file = exhibit.files[exhibit.methods.indexOf(method)];
+  return file && [make("br"), make("a", { href: file, target: "_blank", rel: "noopener" }, "full size")];
+}
+
 async function showGallery(place) {
   const exhibit = await opened(gallery.exhibit);
   const entry = report.cases.find((some) => pairOf(some) === exhibit.pair && some.protocol === gallery.protocol);
@@ -45,7 +51,7 @@ async function showGallery(place) {
     make("div", { class: "pair" }, imagePicture(exhibit, index), mapPicture(exhibit, method, index)), score(method, index)));
   const row = (method) => {
     const ends = (entry && extremes(entry, method, exhibit)) || {};
-    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name)), extreme(method, ends.best), extreme(method, ends.worst),
+    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name), fullSize(exhibit, method)), extreme(method, ends.best), extreme(method, ends.worst),
       range(exhibit.count).map((index) => make("td", {}, framed(mapPicture(exhibit, method, index), score(method, index)))));
   };
   const heads = make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, "best"), make("th", { scope: "col" }, "worst"),

@@ -136,3 +136,10 @@ def test_a_run_in_which_nothing_arrived_has_a_report_that_says_so():
     assert document.run.workers == 2
     assert (verdict.name, verdict.passed) == ("complete", False)
     assert verdict.lines[0] == "no result from a-x-up"
+
+
+def test_a_gate_on_random_names_the_cases_that_broke_it(session):
+    passed, lines = decided(session, "bad.beats_random >= 1")
+    assert not passed
+    assert lines[0].startswith("bad.beats_random is 0 of 2")
+    assert lines[1:] == ["bad does not beat random in a-x-up, b-x-up"]

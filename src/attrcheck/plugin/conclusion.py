@@ -24,6 +24,8 @@ from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
+MOST_CASES = 12
+"""Names of cases in one line."""
 NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases=0, of_methods=0)
 """The settings of a run in which no item got as far as to send any."""
 
@@ -45,7 +47,10 @@ def conclude(
         advice = "what was computed is in the store: run again to complete it"
         verdicts.append(RunVerdict("complete", False, [*lines, advice]))
     figures = _figures(document)
-    results = [_on_all(gate.decide(wanted, figures), session) for wanted in gates]
+    results = [
+        _on_all(_with_cases(gate.decide(wanted, figures), wanted, document), session)
+        for wanted in gates
+    ]
     verdicts += [RunVerdict(f"gate[{r.rule}]", r.passed, list(r.lines)) for r in results]
     return replace(document, gates=results), verdicts
 
@@ -91,6 +96,19 @@ def _is_whole(folder: Path) -> bool:
         return not _is_partial(exports.read_document(folder / files.JSON))
     except AttrcheckError:
         return False
+
+
+def _with_cases(result: gate.GateResult, wanted: gate.Gate, document: Document) -> gate.GateResult:
+    """A broken gate on `beats_random` names the cases in which a method does not."""
+    if result.passed or wanted.figure != "beats_random":
+        return result
+    lines = []
+    for method in wanted.select({entry.method: {} for entry in document.leaderboard}):
+        cases = [case.id for case in document.cases if case.scores[method].beats_random is False]
+        more = f" and {len(cases) - MOST_CASES} more" if len(cases) > MOST_CASES else ""
+        if cases:
+            lines.append(f"{method} does not beat random in {', '.join(cases[:MOST_CASES])}{more}")
+    return replace(result, lines=(*result.lines, *lines))
 
 
 def _on_all(result: gate.GateResult, session: Session) -> gate.GateResult:

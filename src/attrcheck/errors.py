@@ -55,3 +55,7 @@ def text_of(error: BaseException) -> str:
 
 class MethodError(AttrcheckError):
     """A method that raised or broke its contract; the message names it and the first bad image."""
+
+
+class ModelError(AttrcheckError):
+    """A model that does not do what a classifier of its dataset does."""

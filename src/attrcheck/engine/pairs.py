@@ -19,7 +19,7 @@ from attrcheck.datasets import dataset as datasets
 from attrcheck.engine import keys
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.tuned import tuned
-from attrcheck.errors import AttrcheckError
+from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
@@ -34,10 +34,6 @@ KEPT = 2
 """Pairs, and datasets, that stay loaded: the next item likely needs one of them again."""
 
 T = TypeVar("T")
-
-
-class ModelError(AttrcheckError):
-    """A model that does not do what a classifier of its dataset does."""
 
 
 class Source(NamedTuple):

@@ -1,0 +1,149 @@
+"""A network's output as all others want it: one tensor of logits, of the classes that count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attrcheck.errors import ModelError
+
+NAMES = ("logits", "output", "out")
+"""What classifiers call their logits, in an object or a dict, best first."""
+
+
+class Around(nn.Module):
+    """A network in another; what is asked for by name is the inner one's, as `model.layer4` is."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "network":  # before there is one, as in a copy that is being made
+                raise
+            return getattr(self.network, name)
+
+
+class Logits(Around):
+    """A network whose output holds logits, at an attribute, a key or an index, among others."""
+
+    def __init__(self, network: nn.Module, at: str | int, by_key: bool = True) -> None:
+        super().__init__(network)
+        self.at = at
+        self.by_key = by_key
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logits alone."""
+        output = self.network(images)
+        logits: Tensor = output[self.at] if self.by_key else getattr(output, str(self.at))
+        return logits
+
+
+class Chosen(Around):
+    """A network of whose outputs only some count."""
+
+    places: Tensor
+
+    def __init__(self, network: nn.Module, places: Sequence[int]) -> None:
+        super().__init__(network)
+        self.register_buffer("places", torch.tensor(places), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of the chosen classes, in their order."""
+        logits: Tensor = self.network(images)
+        return logits.index_select(1, self.places)
+
+
+def unwrapped(network: nn.Module, images: Tensor, classes: int) -> nn.Module:
+    """The network itself if it maps these images to a tensor, else one that takes the logits out.
+
+    They are found by name in an object or dict, by shape in a tuple: one with as many columns as
+    there are classes goes before others.
+    """
+    with torch.inference_mode():
+        output = network.eval()(images)
+    if isinstance(output, Tensor):
+        return network
+    fitting = [
+        (part.shape[1] != classes, at, by_key)
+        for at, by_key, part in _parts(output)
+        if isinstance(part, Tensor) and part.ndim == 2 and len(part) == len(images)
+    ]
+    if not fitting:
+        raise ModelError(
+            f"{type(network).__name__} returns {_described(output)} without a tensor "
+            f"[{len(images)}, {classes}] of logits; wrap it so that forward() returns the logits"
+        )
+    _, at, by_key = min(fitting, key=lambda candidate: candidate[0])
+    return Logits(network, at, by_key).eval()
+
+
+def chosen(network: nn.Module, places: Sequence[int], images: Tensor) -> nn.Module:
+    """The network with these outputs only, in this order.
+
+    Where its last layer is linear, the other rows of the layer are gone, so that the network is
+    taken apart as before; else its outputs are selected.
+    """
+    head = _head(network, images)
+    if head is None:
+        return Chosen(network, places).eval()
+    name, layer = head
+    kept = nn.utils.skip_init(
+        nn.Linear, layer.in_features, len(places), layer.bias is not None, layer.weight.device
+    ).to(layer.weight.dtype)
+    with torch.no_grad():
+        kept.weight.copy_(layer.weight[list(places)])
+        if layer.bias is not None:
+            kept.bias.copy_(layer.bias[list(places)])
+    kept.requires_grad_(layer.weight.requires_grad).train(layer.training)
+    parent, _, attribute = name.rpartition(".")
+    setattr(network.get_submodule(parent), attribute, kept)
+    return network
+
+
+def _head(network: nn.Module, images: Tensor) -> tuple[str, nn.Linear] | None:
+    """The plain linear layer, used once, whose output is the network's, and its name."""
+    outputs: dict[str, list[Tensor]] = {}
+    layers = {n: m for n, m in network.named_modules() if type(m) is nn.Linear}
+    handles = [
+        layer.register_forward_hook(
+            lambda _, __, output, name=name: outputs.setdefault(name, []).append(output)
+        )
+        for name, layer in layers.items()
+    ]
+    try:
+        with torch.no_grad():
+            logits = network(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+    for name, (first, *others) in outputs.items():
+        same = first.shape == logits.shape and first.data_ptr() == logits.data_ptr()
+        if same and not others:
+            return name, layers[name]
+    return None
+
+
+def _parts(output: Any) -> Iterator[tuple[str | int, bool, Any]]:
+    """Where logits may be, whether that is a key or index or else an attribute, and what is there.
+
+    A string is a key of a mapping, an index one of a sequence.
+    """
+    if isinstance(output, Mapping):
+        yield from ((name, True, output[name]) for name in NAMES if name in output)
+    yield from ((name, False, getattr(output, name)) for name in NAMES if hasattr(output, name))
+    if isinstance(output, tuple | list):
+        yield from ((index, True, part) for index, part in enumerate(output))
+
+
+def _described(output: Any) -> str:
+    kind = type(output).__name__
+    if isinstance(output, Mapping):
+        return f"a {kind} of {', '.join(map(str, output)) or 'nothing'}"
+    return f"a {kind} of {len(output)}" if isinstance(output, tuple | list) else f"a {kind}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from PIL.Image import Resampling
 
@@ -15,6 +15,9 @@ PLAIN = ("ViT", "DeiT", "Beit", "Bit", "CLIP", "MobileNetV1", "MobileNetV2", "Pv
 ENDINGS = ("ImageProcessorPil", "ImageProcessorFast", "ImageProcessor", "FeatureExtractor")
 WARPED = 384
 """From this size on ConvNext's processor resizes both sides and cuts nothing off."""
+
+Geometry: TypeAlias = tuple[tuple[int, int], int | tuple[int, int] | None]
+"""The final size, and what is resized to first."""
 
 
 def preprocessing(name: str, processor: Any) -> Preprocessing:
@@ -44,8 +47,7 @@ def preprocessing(name: str, processor: Any) -> Preprocessing:
     )
 
 
-def _plain(name: str, processor: Any) -> tuple[tuple[int, int], int | tuple[int, int] | None]:
-    """The final size, and what is resized to first."""
+def _plain(name: str, processor: Any) -> Geometry:
     resize: int | tuple[int, int] | None = None
     if processor.do_resize:
         size = _sides(processor.size)
@@ -61,7 +63,7 @@ def _plain(name: str, processor: Any) -> tuple[tuple[int, int], int | tuple[int,
     return resize, resize
 
 
-def _convnext(processor: Any) -> tuple[tuple[int, int], int | tuple[int, int]]:
+def _convnext(processor: Any) -> Geometry:
     side = _sides(processor.size)["shortest_edge"]
     if side >= WARPED:
         return (side, side), (side, side)

@@ -110,7 +110,7 @@ def _class_names(network: Any) -> tuple[str, ...]:
 def _cached(name: str) -> dict[str, Any]:
     """Where weights are in a cache, as timm wants to be told."""
     config = timm.get_pretrained_cfg(name)
-    otherwise = f"give a file (timm:{name}@FILE), or try it with timm:{name}@random"
+    otherwise = f"give a file (timm:{name}@FILE), or try it with @random"
     if config is None or not config.has_weights:
         raise WeightsError(f"timm has no weights for {name}; {otherwise}")
     if not config.num_classes:

@@ -65,7 +65,7 @@ def _from_cache(name: str, weights: str, data: Dataset | Pictures) -> Model:
     if not path.is_file():
         raise WeightsError(
             f"torchvision:{name} has no weights {weights} in {folder}: download {chosen.url} to "
-            f"there, {_otherwise(name)}"
+            f"there, give a file (torchvision:{name}@FILE), or try it with @random"
         )
     try:
         network = models.get_model(name, weights=chosen, progress=False)
@@ -110,13 +110,9 @@ def _weights(name: str, weights: str) -> Any:
     known["DEFAULT"] = models.get_model_weights(name).DEFAULT
     if weights not in known:
         raise WeightsError(
-            f"torchvision:{name} has no weights {weights!r}; {suggest(weights, known)} Else "
-            f"{_otherwise(name)}"
+            f"torchvision:{name} has no weights {weights!r}; "
+            + suggest(weights, [*known, "random", "FILE.safetensors"])
         )
     if not known[weights].meta["categories"]:
         raise WeightsError(f"the weights {weights} of torchvision:{name} classify nothing")
     return known[weights]
-
-
-def _otherwise(name: str) -> str:
-    return f"give a file (torchvision:{name}@FILE), or try it with torchvision:{name}@random"

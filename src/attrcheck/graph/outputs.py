@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -94,14 +95,12 @@ def chosen(network: nn.Module, places: Sequence[int], images: Tensor) -> nn.Modu
     if head is None:
         return Chosen(network, places).eval()
     name, layer = head
-    kept = nn.utils.skip_init(
-        nn.Linear, layer.in_features, len(places), layer.bias is not None, layer.weight.device
-    ).to(layer.weight.dtype)
-    with torch.no_grad():
-        kept.weight.copy_(layer.weight[list(places)])
-        if layer.bias is not None:
-            kept.bias.copy_(layer.bias[list(places)])
-    kept.requires_grad_(layer.weight.requires_grad).train(layer.training)
+    kept = copy.deepcopy(layer)
+    rows = torch.tensor(places, device=layer.weight.device)
+    kept.out_features = len(places)
+    for part in ("weight", "bias"):
+        if (whole := getattr(layer, part)) is not None:
+            setattr(kept, part, nn.Parameter(whole.detach()[rows], whole.requires_grad))
     parent, _, attribute = name.rpartition(".")
     setattr(network.get_submodule(parent), attribute, kept)
     return network

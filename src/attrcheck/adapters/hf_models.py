@@ -148,7 +148,7 @@ def _missing(name: str, folder: Path | None, revision: str | None) -> WeightsErr
             f"hf:{name}: there are no weights in {folder}, such as model.safetensors; give a file "
             f"(hf:{name}@FILE), or try it with @random"
         )
-    random = "" if folder is None else f", or try it with @random"
+    random = "" if folder is None else ", or try it with @random"
     otherwise = f"give a folder that save_pretrained() wrote (hf:FOLDER){random}"
     return hub.missing(f"hf:{name}", name, otherwise, revision)
 

@@ -109,7 +109,7 @@ def chosen(network: nn.Module, places: Sequence[int], images: Tensor) -> nn.Modu
 
 def _cut(layer: nn.Module, places: Sequence[int]) -> nn.Module:
     """The layer with some of its outputs."""
-    kept: Any = copy.deepcopy(layer)
+    kept = copy.deepcopy(layer)
     setattr(kept, "out_features" if type(layer) is nn.Linear else "out_channels", len(places))
     for part in ("weight", "bias"):
         if (whole := getattr(layer, part)) is not None:

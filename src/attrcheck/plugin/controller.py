@@ -23,6 +23,10 @@ NAME = "attrcheck-controller"
 """Of the plugin."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
+UNSTEADY = (
+    "warning: the key of method {!r} is another in every process, so the store never serves its "
+    "results: something that it holds is random, such as a generator without a seed"
+)
 
 
 class Controller:
@@ -151,6 +155,7 @@ class Controller:
             lines, problems = publish(document, options.folder(self.config, "report_dir"))
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
+        self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
         return verdicts

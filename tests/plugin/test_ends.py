@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from attrcheck.plugin.ends import Ended, Signals
+from attrcheck.store.files import temporary_name
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -225,6 +226,20 @@ def pytest_collection(session):
     check_left_behind(project, process)
     assert json.loads(earlier.read_text()) == {"missing": []}
     assert f"{earlier} is of an EARLIER run: this one wrote no report" in Path("output").read_text()
+
+
+@pytest.mark.parametrize("workers", ["-n0", slow("-n2")])
+def test_what_killed_writers_left_is_swept_by_the_next_run(project, workers):
+    left = project.path / ".attrcheck" / "maps" / "halves-linear" / temporary_name("slope")
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (1, 1))
+    project.makeconftest(TINY)
+    run = (*RUN, "--attr-models=linear", "--attr-methods=exact", workers)
+    project.runpytest_subprocess(*run, "--collect-only")
+    assert left.exists()
+    project.runpytest_subprocess(*run).assert_outcomes(passed=2)
+    assert not left.exists()
 
 
 def test_a_forked_child_ends_as_it_would_without_the_handlers():

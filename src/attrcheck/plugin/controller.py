@@ -94,13 +94,22 @@ class Controller:
         self._expect(collecting.collected_by(self.folder, node.gateway.id))
 
     def _expect(self, items: Mapping[str, str]) -> None:
+        first = not self.session.used
         self.session.expect(items)
-        if items:
-            self.signals.install()
+        if items and first:
+            self._begin()
         if items and self.painter is None and self.live:
             from attrcheck.plugin.progress import start
 
             self.painter = start(self.config.get_terminal_writer(), self.live)
+
+    def _begin(self) -> None:
+        """Get ready once it is known that attrcheck has a part in the run."""
+        self.signals.install()
+        if not self.config.getoption("collectonly"):
+            from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
+
+            sweep(options.folder(self.config, "store"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -106,10 +106,15 @@ class Controller:
     def _begin(self) -> None:
         """Get ready once it is known that attrcheck has a part in the run."""
         self.signals.install()
-        if not self.config.getoption("collectonly"):
-            from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
+        if self.config.getoption("collectonly"):
+            return
+        from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
 
-            sweep(options.folder(self.config, "store"))
+        sweep(options.folder(self.config, "store"))
+        if options.value(self.config, "report"):
+            from attrcheck.report.files import set_aside  # likewise
+
+            set_aside(options.folder(self.config, "report_dir"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -187,9 +192,13 @@ class Controller:
         if not options.value(self.config, "report"):
             return []
         path = options.folder(self.config, "report_dir") / "report.json"
-        if not path.exists() or path.stat().st_mtime >= self.session.started:
+        written = path.exists() and path.stat().st_mtime >= self.session.started
+        if written or not path.exists():
+            path = path.with_name("report.previous.json")
+        if not path.exists():
             return []
-        return [f"{path} is of an EARLIER run: this one wrote no report"]
+        why = "this one is not complete" if written else "this one wrote no report"
+        return [f"{path} is of an EARLIER run: {why}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -156,7 +156,7 @@ def train_all(chosen: argparse.Namespace) -> None:
     from attrcheck.training.loop import train
 
     for data, spec in _pairs(chosen):
-        train(data, spec.name, spec.build, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+        train(data, spec.name, spec.network, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
 
 
 def finetune_all(chosen: argparse.Namespace) -> None:
@@ -165,7 +165,7 @@ def finetune_all(chosen: argparse.Namespace) -> None:
 
     tuning, folder = Tuning(chosen.grid, chosen.removal), chosen.folder or WEIGHTS
     for data, spec in _pairs(chosen):
-        finetune_embedded(data, spec.name, spec.build, tuning, folder=folder, seed=chosen.seed)
+        finetune_embedded(data, spec.name, spec.network, tuning, folder=folder, seed=chosen.seed)
 
 
 def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
@@ -173,7 +173,8 @@ def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
     specs = [models.get(name) for name in models.select(chosen.models)]
     for name in datasets.select(chosen.datasets):
         data = datasets.get(name).load()
-        yield from ((data, spec) for spec in specs if spec.embedded)
+        if isinstance(data, Dataset):
+            yield from ((data, spec) for spec in specs if spec.embedded)
 
 
 def passes(method: Method) -> str:
@@ -199,7 +200,7 @@ def _embedded() -> dict[str, nn.Module]:
 
     data = datasets.get("digits").load()
     specs = [models.get(name) for name in models]
-    return {spec.name: prepare(spec.build(data)) for spec in specs if spec.embedded}
+    return {spec.name: prepare(spec.network(data)) for spec in specs if spec.embedded}
 
 
 def images(spec: ProtocolSpec) -> str:

@@ -18,7 +18,7 @@ from torch import nn
 import attrcheck
 from attrcheck.contracts import Protocol
 from attrcheck.engine import keys
-from attrcheck.engine.evaluation import key_of
+from attrcheck.engine.shards import key_of
 from attrcheck.protocols.ablation import Ablation
 from attrcheck.store import closures
 from attrcheck.store.fingerprints import of_code, of_value

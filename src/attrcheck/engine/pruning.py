@@ -15,8 +15,8 @@ import torch
 
 from attrcheck.contracts import Protocol, Shared
 from attrcheck.engine import keys
-from attrcheck.engine.evaluation import key_of
 from attrcheck.engine.settings import PROFILES
+from attrcheck.engine.shards import key_of
 from attrcheck.methods import method as methods
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols

@@ -22,7 +22,7 @@ from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import Align, for_terminal, plain_table, table
 from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
@@ -92,11 +92,9 @@ def list_kind(chosen: argparse.Namespace) -> None:
         [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
     ]
     headers = [chosen.kind[:-1], *facts, "what it is"]
-    style = "github" if chosen.markdown else "simple"
-    if chosen.markdown:
-        # A bar would end the cell; |x| stands in many a formula.
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    print(tabulate(rows, headers, style, disable_numparse=True))
+    align: list[Align] = ["left"] * len(headers)
+    show = table if chosen.markdown else plain_table
+    print(show(rows, headers, align))
 
 
 def show_store(chosen: argparse.Namespace) -> None:
@@ -240,4 +238,4 @@ def _summary(registered: Any) -> str:
     """The first line of the docstring of the function behind a registered thing."""
     values = (getattr(value, "func", value) for value in vars(registered).values())
     function = next((value for value in values if inspect.isfunction(value)), None)
-    return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+    return cut((inspect.getdoc(function) or "").partition("\n")[0]) if function else ""

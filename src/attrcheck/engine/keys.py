@@ -161,10 +161,10 @@ def of_observer(observer: Protocol | Shared) -> str:
 
 
 def of_settings(observer: Protocol | Shared) -> str:
-    """The values of all fields; of what is not a dataclass, its repr."""
+    """The values of all fields; of what is not a dataclass, those of its attributes."""
     names = getattr(observer, "__dataclass_fields__", None)
     if names is None:
-        return of_value(repr(observer))
+        return of_value(observer)
     return of_value({name: getattr(observer, name) for name in names})
 
 

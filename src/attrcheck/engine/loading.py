@@ -10,17 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from attrcheck.contracts import Dataset, Model, Pictures, Remote, Tuning
 from attrcheck.datasets import DatasetError, checked
 from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
 from attrcheck.engine import keys
-from attrcheck.engine.pairs import BLOCK, ModelError, Pair, Source
+from attrcheck.engine.pairs import BLOCK, Forms, ModelError, Pair, Source, forms_of
 from attrcheck.engine.tuned import tuned
-from attrcheck.graph.predictor import Predictor, predictor_of
-from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.store.digests import digest
@@ -35,15 +33,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A model on a dataset: its network in its two forms, and all of the dataset as it sees it.
+    """A model on a dataset: its network in its forms, and all of the dataset as it sees it.
 
-    spec: what it was built by. facts: what is known of its fine-tuning, if it had any.
+    facts: what is known of its fine-tuning, if it had any.
     """
 
-    spec: ModelSpec
     data: Dataset
-    network: nn.Module
-    predictor: Predictor
+    forms: Forms
     key: Key
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -119,8 +115,9 @@ class Loader:
         key = {
             **keys.of_trained(_reference(data), spec.build, network, self.device),
             **({"declared": digest(*declared)} if declared else {}),
+            **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
         }
-        return Trained(spec, data, prepare(network), predictor_of(network), key, facts)
+        return Trained(data, forms_of(network, data, self.device, spec), key, facts)
 
     def _load(self, source: Source) -> Pair:
         trained = self.trained(source.dataset, source.model, source.tuning)
@@ -128,8 +125,7 @@ class Loader:
         return Pair(
             dataset=data,
             model=source.model,
-            network=trained.network,
-            predictor=trained.predictor,
+            **trained.forms._asdict(),
             device=self.device,
             key={**trained.key, "images": keys.of_dataset(data)},
             make=lambda: self._make(source, trained.data),

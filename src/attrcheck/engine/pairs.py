@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ from attrcheck.engine.attribution import attribute_batch
 from attrcheck.errors import AttrcheckError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
+from attrcheck.models import ModelSpec
 from attrcheck.store.entries import Key
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
@@ -62,6 +64,7 @@ class Pair:
     dataset: Dataset
     model: str
     network: nn.Module
+    original: nn.Module
     predictor: Predictor
     device: str
     key: Key
@@ -100,6 +103,10 @@ class Pair:
     def reference(self) -> Dataset:
         """What methods take backgrounds and statistics from, however few images are used."""
         return self.whole or self.dataset
+
+    def given(self, method: Method) -> nn.Module:
+        """The network that a method gets: prepared if it asks for that, else as it was built."""
+        return self.network if method.prepared else self.original
 
     def slices(self, images: int | None = None) -> Iterator[slice]:
         """The batches that all images, or the first of them, are cut into, alike in every run."""
@@ -143,7 +150,7 @@ class Pair:
             self.loader.forget(self)
 
     def altered(self, how: str, **changes: Any) -> Pair:
-        """The pair with another network, predictor, images or labels; `how` tells its records."""
+        """The pair with other networks, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
         key = {**self.key, "altered": f"{before}{how};"}
         return replace(self.changed(changes), key=key)
@@ -166,13 +173,31 @@ class Pair:
         return self.loader.pair(dataset, self.model, images)
 
 
+class Forms(NamedTuple):
+    """A network as methods take it apart, as its author built it, and as protocols ask it."""
+
+    network: nn.Module
+    original: nn.Module
+    predictor: Predictor
+
+
+def forms_of(
+    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
+) -> Forms:
+    """A network in its three forms; `spec` may help to trace it."""
+    tracing: dict[str, Any] = {"images": data.normalise(data.images[:2].to(device))}
+    if spec:
+        tracing |= {"leaf": spec.leaf, "concrete_args": spec.concrete_args}
+    original = copy.deepcopy(network).eval()
+    return Forms(prepare(network, **tracing), original, predictor_of(network, **tracing))
+
+
 def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
-    """A network in its two forms and the images as it wants them; nothing is put on record."""
+    """A network in its three forms and the images as it wants them; nothing is put on record."""
     return Pair(
         dataset=data,
         model=model,
-        network=prepare(network),
-        predictor=predictor_of(network),
+        **forms_of(network, data, device)._asdict(),
         device=device,
         key={},
         make=partial(in_memory, data),

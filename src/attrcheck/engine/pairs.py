@@ -184,8 +184,10 @@ class Forms(NamedTuple):
 def forms_of(
     network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
 ) -> Forms:
-    """A network in its three forms; `spec` may help to trace it."""
-    tracing: dict[str, Any] = {"images": data.normalise(data.images[:2].to(device))}
+    """A network in its three forms, traced with noise in place of images; `spec` may help."""
+    shape = (2, *data.images.shape[1:])
+    noise = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    tracing: dict[str, Any] = {"images": noise.to(device)}
     if spec:
         tracing |= {"leaf": spec.leaf, "concrete_args": spec.concrete_args}
     original = copy.deepcopy(network).eval()

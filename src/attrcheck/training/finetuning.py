@@ -155,7 +155,7 @@ def compare(
             for cell in range(len(delete.keep))
         )
     facts["similarity"] = similarity(
-        *(prepare(network, images[:2]) for network in (before, after)), images, labels
+        prepare(before, images[:2]), prepare(after, images[:2]), images, labels
     )
     return {
         what: {key: value if value is None else round(value, 6) for key, value in fact.items()}

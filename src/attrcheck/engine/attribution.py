@@ -72,7 +72,8 @@ def attribute(
             f"{_where(method, pair)} returned a constant map for image "
             f"{_first(pair, constant)}: it ranks no pixel above another"
         )
-    return Entry({"maps": maps}, {"seconds": seconds, "constant": int(constant.sum())})
+    facts = {"seconds": seconds, "constant": int(constant.sum()), "images": len(maps)}
+    return Entry({"maps": maps}, facts)
 
 
 def not_applicable(method: Method, pair: Pair) -> str | None:

@@ -6,18 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from attrcheck.contracts import Dataset, Model, Pictures
 from attrcheck.registry import Registry, select
 from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from attrcheck.contracts import Dataset
-
 
 @dataclass(frozen=True)
 class ModelSpec:
     """A registered model: `build(dataset)` returns a network that maps [N, C, H, W] to logits.
+
+    It is given a Dataset, or Pictures; it may return a Model, which says how the network wants its
+    pictures and what its classes are called.
 
     embedded: `build` gives random weights, and those that ship with the package are loaded into
     it; any other model is built with its weights.
@@ -31,7 +33,7 @@ class ModelSpec:
     """
 
     name: str
-    build: Callable[[Dataset], nn.Module]
+    build: Callable[[Any], nn.Module | Model]
     embedded: bool = False
     datasets: str = "*"
     offers: tuple[str, ...] = ("gradients",)
@@ -47,6 +49,15 @@ class ModelSpec:
     def __post_init__(self) -> None:
         if self.embedded:
             object.__setattr__(self, "offers", (*self.offers, "architecture"))
+
+    def make(self, data: Dataset | Pictures) -> Model:
+        """The model for a dataset; an embedded one has random weights."""
+        built = self.build(data)
+        return built if isinstance(built, Model) else Model(built)
+
+    def network(self, data: Dataset | Pictures) -> nn.Module:
+        """The network alone."""
+        return self.make(data).network
 
     def knows(self, dataset: str) -> bool:
         """Whether the model can classify the images of this dataset."""

@@ -125,7 +125,7 @@ class Loader:
         return Pair(
             dataset=data,
             model=source.model,
-            **trained.forms._asdict(),
+            forms=trained.forms,
             device=self.device,
             key={**trained.key, "images": keys.of_dataset(data)},
             make=lambda: self._make(source, trained.data),

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -36,6 +36,8 @@ So batches, which floats depend on, are the same whatever the shards.
 
 PIXELS = ("images", "labels")
 """The parts of a pair that come of its dataset, unless they are changed."""
+NETWORKS = ("network", "original", "predictor")
+"""The parts that come of its model, unless they are changed."""
 
 
 class ModelError(AttrcheckError):
@@ -53,6 +55,41 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Forms:
+    """A network as its author built it, and as it is traced when that is first asked for.
+
+    images: like those that it will see. spec: what may help to trace it.
+    """
+
+    original: nn.Module
+    images: Tensor
+    spec: ModelSpec | None = None
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """As methods take it apart."""
+        return prepare(self.original, self.images, **self._help)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """As protocols ask it."""
+        return predictor_of(self.original, self.images, **self._help)
+
+    @property
+    def _help(self) -> dict[str, Any]:
+        spec = self.spec
+        return {"leaf": spec.leaf, "concrete_args": spec.concrete_args} if spec else {}
+
+
+def forms_of(
+    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
+) -> Forms:
+    """A network in its three forms, for images of the size that the dataset has."""
+    noise = torch.randn(2, *data.images.shape[1:], generator=torch.Generator().manual_seed(0))
+    return Forms(copy.deepcopy(network).eval(), noise.to(device), spec)
+
+
+@dataclass(frozen=True, eq=False)
 class Pair:
     """A dataset x model, ready; see `contracts.Pair`.
 
@@ -63,9 +100,7 @@ class Pair:
 
     dataset: Dataset
     model: str
-    network: nn.Module
-    original: nn.Module
-    predictor: Predictor
+    forms: Forms
     device: str
     key: Key
     make: Callable[[], Dataset]
@@ -93,6 +128,24 @@ class Pair:
         """The labels, on the device."""
         labels: Tensor = self.changes.get("labels", self.dataset.labels)
         return labels.to(self.device)
+
+    @property
+    def network(self) -> nn.Module:
+        """Prepared, for methods to take apart."""
+        return cast(nn.Module, self._form("network"))
+
+    @property
+    def original(self) -> nn.Module:
+        """As its author built it."""
+        return cast(nn.Module, self._form("original"))
+
+    @property
+    def predictor(self) -> Predictor:
+        """For protocols to ask."""
+        return cast(Predictor, self._form("predictor"))
+
+    def _form(self, name: str) -> Any:
+        return self.changes[name] if name in self.changes else getattr(self.forms, name)
 
     @property
     def name(self) -> str:
@@ -158,7 +211,7 @@ class Pair:
     def changed(self, changes: Mapping[str, Any]) -> Pair:
         """The pair with other parts, which no key tells yet; pictures are not read again."""
         before = dict(self.changes)
-        parts = {name: part for name, part in changes.items() if name not in PIXELS}
+        parts = {name: part for name, part in changes.items() if name not in PIXELS + NETWORKS}
         if "dataset" in parts:
             parts["make"] = partial(in_memory, parts["dataset"])
             before = {name: part for name, part in before.items() if name not in PIXELS}
@@ -173,33 +226,12 @@ class Pair:
         return self.loader.pair(dataset, self.model, images)
 
 
-class Forms(NamedTuple):
-    """A network as methods take it apart, as its author built it, and as protocols ask it."""
-
-    network: nn.Module
-    original: nn.Module
-    predictor: Predictor
-
-
-def forms_of(
-    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
-) -> Forms:
-    """A network in its three forms, traced with noise in place of images; `spec` may help."""
-    shape = (2, *data.images.shape[1:])
-    noise = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    tracing: dict[str, Any] = {"images": noise.to(device)}
-    if spec:
-        tracing |= {"leaf": spec.leaf, "concrete_args": spec.concrete_args}
-    original = copy.deepcopy(network).eval()
-    return Forms(prepare(network, **tracing), original, predictor_of(network, **tracing))
-
-
 def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
     """A network in its three forms and the images as it wants them; nothing is put on record."""
     return Pair(
         dataset=data,
         model=model,
-        **forms_of(network, data, device)._asdict(),
+        forms=forms_of(network, data, device),
         device=device,
         key={},
         make=partial(in_memory, data),

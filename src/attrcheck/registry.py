@@ -24,6 +24,8 @@ from typing import Any, Generic, TypeVar, cast
 from attrcheck.errors import AttrcheckError, suggest
 
 NAME = re.compile(r"[a-z][a-z0-9_.]*")
+LONGEST = 100
+"""Characters of a name: it is part of ids, of file names and of tables."""
 PREFIXED = re.compile(rf"(?P<prefix>{NAME.pattern}):(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 
 T = TypeVar("T")
@@ -135,6 +137,11 @@ class Registry(Generic[T]):
     def _check_name(self, name: object) -> None:
         if not isinstance(name, str):
             raise RegistryError(f'a {self.kind} needs a name: write @{self.kind}("my_name")')
+        if len(name) > LONGEST:
+            start = f"{name[:20]}..."
+            raise RegistryError(
+                f"{self.kind} name {start!r} has {len(name)} characters; take at most {LONGEST}"
+            )
         if not NAME.fullmatch(name):
             raise RegistryError(
                 f"{self.kind} name {name!r} must match {NAME.pattern!r} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attrcheck.contracts import Dataset
+from attrcheck.contracts import Dataset, Pictures
 from attrcheck.errors import AttrcheckError
 from attrcheck.registry import Registry
 
@@ -24,12 +24,22 @@ class DatasetSpec:
     """
 
     name: str
-    load: Callable[[], Dataset]
+    load: Callable[[], Dataset | Pictures]
     offers: tuple[str, ...] = ()
     depends: Sequence[str] = ()
 
 
-dataset = Registry("dataset", DatasetSpec, __name__)
+dataset = Registry(
+    "dataset",
+    DatasetSpec,
+    __name__,
+    prefixes={
+        "folder": "attrcheck.datasets.folders",
+        "torchvision": "attrcheck.adapters.torchvision_datasets",
+        "hf": "attrcheck.adapters.hf_datasets",
+    },
+    place_counts=False,
+)
 
 
 def checked(data: Dataset) -> Dataset:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from attrcheck.store.digests import digest
 HELD_OUT = ("test", "validation", "val", "valid")
 """Splits to evaluate on, the first that has labels."""
 TRAIN = "train"
+SAVED = ("dataset_dict.json", "state.json")
+"""What `save_to_disk` leaves in a folder."""
 LABELS = ("label", "labels", "fine_label")
 """Columns to take labels from, if there are several that could be."""
 
@@ -73,7 +75,7 @@ def pictures(text: str, image: str = "", label: str = "", split: str = "") -> Pi
     whole = _pictures(text, splits[chosen], image, label)
     if TRAIN not in splits or chosen == TRAIN:
         return whole
-    return Pictures(**{**vars(whole), "training": training})
+    return replace(whole, training=training)
 
 
 def _pictures(text: str, table: Any, image: str, label: str) -> Pictures:
@@ -130,29 +132,28 @@ def _held_out(text: str, splits: Mapping[str, Any], label: str) -> str:
     )
 
 
+@cache
 def _loaded(text: str) -> dict[str, Any]:
     """The splits of a dataset by name."""
-    library = _library()
-    name, at, config = text.rpartition("@") if "@" in text else (text, "", "")
-    path = Path(text if is_path(text) else name).expanduser()
-    if is_path(text) and not path.exists():
+    library, local = _library(), is_path(text)
+    name, _, config = text.rpartition("@") if "@" in text else (text, "", "")
+    path = Path(name).expanduser()
+    if local and not path.exists():
         raise DatasetError(f"hf:{text}: there is no folder {path}")
-    saved = is_path(text) and any(
-        (path / file).is_file() for file in ("dataset_dict.json", "state.json")
-    )
+    saved = local and any((path / file).is_file() for file in SAVED)
     try:
         with _offline():
             if saved:
                 loaded = library.load_from_disk(str(path))
             else:
-                loaded = library.load_dataset(str(path) if is_path(text) else name, config or None)
+                loaded = library.load_dataset(str(path) if local else name, config or None)
     except Exception as error:  # of many kinds, as caches and files are
-        why = text_of(error).partition("\n")[0]
-        place = path if is_path(text) else f"the cache {library.config.HF_DATASETS_CACHE}"
-        cure = "" if is_path(text) else "; load it once with datasets.load_dataset where there is a"
-        cure += " network" if cure else ""
+        why = f"{type(error).__name__}: {text_of(error)}".partition("\n")[0]
+        if local:
+            raise DatasetError(f"hf:{text} cannot be read from {path} ({why})") from error
         raise DatasetError(
-            f"hf:{text} cannot be read from {place}{cure} ({type(error).__name__}: {why})"
+            f"hf:{text} is not in the cache {library.config.HF_DATASETS_CACHE}; load it once with "
+            f"datasets.load_dataset({name!r}) where there is a network ({why})"
         ) from error
     return dict(loaded) if isinstance(loaded, dict) else {"all": loaded}
 

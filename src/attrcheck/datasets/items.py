@@ -153,7 +153,7 @@ def _lists(source: Any) -> Any:
 
 
 def _label(item: Any) -> Any:
-    label = item[1] if isinstance(item, tuple | list) and len(item) > 1 else None
+    label: Any = item[1] if isinstance(item, tuple | list) and len(item) > 1 else None
     return label.item() if hasattr(label, "item") else label
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, JpegImagePlugin
+from PIL import Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
 
 from attrcheck.datasets import DatasetError
 
@@ -87,7 +87,7 @@ def _named(where: str) -> Iterator[None]:
     """Whatever goes wrong with a picture is told with its place."""
     try:
         yield
-    except Image.UnidentifiedImageError as error:
+    except UnidentifiedImageError as error:
         raise DatasetError(
             f"{where} is not a picture that Pillow can read; replace it, or remove it"
         ) from error

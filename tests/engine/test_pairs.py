@@ -9,7 +9,8 @@ import attrcheck
 from attrcheck.datasets import DatasetError, checked
 from attrcheck.engine.attribution import attribute
 from attrcheck.engine.keys import of_dataset
-from attrcheck.engine.pairs import ModelError, _build, check
+from attrcheck.engine.loading import _built
+from attrcheck.engine.pairs import ModelError, check
 from attrcheck.models import model as models
 from attrcheck.store.entries import fingerprint
 from attrcheck.store.seeds import derive
@@ -191,7 +192,7 @@ def test_a_network_that_its_builder_keeps_is_left_alone(tiny):
     kept = tiny.network(tiny.dataset()).train()
     before = [weight.clone() for weight in kept.parameters()]
     attrcheck.model("kept", datasets="tiny")(lambda data: kept)
-    _, network = load("tiny", "kept", None, "cpu"), _build(models.get("kept"), None, "cpu")
+    _, network = load("tiny", "kept", None, "cpu"), _built(models.get("kept"), None).network
     for weight in network.parameters():
         weight.data.add_(1)
     assert kept.training

@@ -53,7 +53,7 @@ def checked(data: Dataset) -> Dataset:
     for what, size in sizes.items():
         if size != n:
             raise DatasetError(f"{where}: {n} images but {size} {what}")
-    if data.images.ndim != 4 or not len(data.mean) == len(data.std) == data.channels:
+    if len(data.images.shape) != 4 or not len(data.mean) == len(data.std) == data.channels:
         raise DatasetError(
             f"{where}: images must be [N, C, H, W] with one mean and one std per channel, "
             f"not {list(data.images.shape)} with {len(data.mean)} and {len(data.std)}"

@@ -13,14 +13,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attrcheck.contracts import Dataset, Method, Protocol, Shared, Tuning
+from attrcheck.contracts import Dataset, Method, Pixels, Protocol, Shared, Tuning
 from attrcheck.errors import AttrcheckError
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
@@ -35,10 +35,13 @@ from attrcheck.training.finetuning import finetune
 
 ENGINE = (
     "attrcheck.contracts",
+    "attrcheck.datasets.pixels",
     "attrcheck.engine.attribution",
+    "attrcheck.engine.loading",
     "attrcheck.engine.observing",
     "attrcheck.engine.pairs",
     "attrcheck.engine.retraining",
+    "attrcheck.engine.shards",
     "attrcheck.protocols.responses",
     "attrcheck.tensors.batching",
 )
@@ -58,7 +61,13 @@ def engine() -> str:
 
 def of_dataset(data: Dataset) -> str:
     """All of a dataset that an evaluation sees."""
-    return digest(data.images, data.labels, data.masks, data.classes, data.mean, data.std, data.ids)
+    images, masks = _of_pixels(data.images), _of_pixels(data.masks)
+    return digest(images, data.labels, masks, data.classes, data.mean, data.std, data.ids)
+
+
+def _of_pixels(pixels: Tensor | Pixels | None) -> Any:
+    """A tensor as it is; what is made on demand by what tells it from any other."""
+    return pixels if pixels is None or isinstance(pixels, Tensor) else pixels.fingerprint()
 
 
 def of_network(network: nn.Module) -> str:
@@ -68,17 +77,22 @@ def of_network(network: nn.Module) -> str:
 
 def of_training(data: Dataset) -> str:
     """The training split of a dataset, which is made when it is asked for."""
-    return digest(*data.training()) if data.training else ""
+    if data.training is None:
+        return ""
+    images, labels = data.training()
+    return digest(_of_pixels(images), labels)
 
 
-def of_pair(
-    data: Dataset, whole: Dataset, build: Callable[..., Any], network: nn.Module, device: str
+def of_trained(
+    reference: Dataset, build: Callable[..., Any], network: nn.Module, device: str
 ) -> Key:
-    """The images, and the network with its weights, as they are prepared on a kind of device."""
+    """A network with its weights as it is prepared on a kind of device, and what methods may see.
+
+    `reference`: what they are handed of the dataset.
+    """
     return {
         **of_preparation(),
-        "images": of_dataset(data),
-        "dataset": of_dataset(whole),
+        "dataset": of_dataset(reference),
         "model": of_code(build),
         "network": of_network(network),
         "device": torch.device(device).type,
@@ -93,6 +107,12 @@ def of_preparation() -> Key:
         "preparation": digest(of_code(prepare), of_code(predictor_of)),
         "batches": digest(QUICK_ELEMENTS),
     }
+
+
+def of_tracing(leaf: Sequence[type[nn.Module] | str], concrete_args: Mapping[str, Any]) -> str:
+    """What helps to trace a network, and so decides what its graph is made of."""
+    names = [part if isinstance(part, str) else part.__qualname__ for part in leaf]
+    return digest(*names, of_value(dict(concrete_args)))
 
 
 def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tuning: Tuning) -> Key:
@@ -111,7 +131,7 @@ def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tunin
 def of_method(method: Method, base: Method | None) -> str:
     """A method, and the one whose maps it takes the absolute values of."""
     declared = of_depends(method.depends, method.attribute)
-    own = digest(method.name, of_code(method.attribute), declared)
+    own = digest(method.name, of_code(method.attribute), declared, method.prepared)
     return digest(own, of_method(base, None)) if base else own
 
 
@@ -147,10 +167,10 @@ def of_observer(observer: Protocol | Shared) -> str:
 
 
 def of_settings(observer: Protocol | Shared) -> str:
-    """The values of all fields; of what is not a dataclass, its repr."""
+    """The values of all fields; of what is not a dataclass, those of its attributes."""
     names = getattr(observer, "__dataclass_fields__", None)
     if names is None:
-        return of_value(repr(observer))
+        return of_value(observer)
     return of_value({name: getattr(observer, name) for name in names})
 
 

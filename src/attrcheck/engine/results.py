@@ -154,7 +154,8 @@ class Envelope:
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
-    that were computed again and compared, if that was asked for.
+    that were computed again and compared, if that was asked for. keys: of the user's own methods,
+    as this process has them.
     """
 
     id: str
@@ -164,6 +165,7 @@ class Envelope:
     case: CaseResult | None = None
     check: CheckResult | None = None
     verified: int | None = None
+    keys: dict[str, str] = field(default_factory=dict)
 
 
 def join(parts: Iterable[Provenance]) -> list[Provenance]:

@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 from attrcheck.errors import suggest
 from attrcheck.graph.kinds import PRODUCTS
 from attrcheck.graph.landmarks import last_stage
-from attrcheck.graph.nodes import call_name, module_of, signals
+from attrcheck.graph.nodes import call_name, module_of, no_graph, signals
 from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4
@@ -138,7 +138,7 @@ def grad_cam(model: nn.Module, images: Tensor, targets: Tensor, stage: str | Non
 def needs_stage(model: nn.Module) -> str | None:
     """Why a model has no last convolutional stage, or None."""
     if not isinstance(model, fx.GraphModule):
-        return "the model is not a prepared graph: it could not be traced, see the warning"
+        return no_graph(model)
     tensors = signals(model.graph)
     convolved = attended = False
     for node in model.graph.nodes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pytest
@@ -17,8 +18,10 @@ from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
 from attrcheck.engine.settings import cores
+from attrcheck.engine.shards import find, key_of
 from attrcheck.engine.wire import dumps
-from attrcheck.errors import AttrcheckError, cut
+from attrcheck.errors import AttrcheckError, MethodError, cut
+from attrcheck.methods import method as registered
 from attrcheck.plugin import controller, options, selection
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
@@ -193,4 +196,12 @@ def envelope(
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
+        keys=dict(_keys(settings.methods)) if case is not None else {},
     )
+
+
+def _keys(methods: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The keys of the user's own methods; what has none has failed by name already."""
+    for name in filter(registered.is_own, methods):
+        with suppress(MethodError):
+            yield name, key_of(find(name))

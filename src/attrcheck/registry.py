@@ -30,6 +30,9 @@ from attrcheck.specs import ALIAS, NAME, Spec, id_of, is_path, parse
 LONGEST = 100
 """Characters of a name: it is part of ids, of file names and of tables."""
 
+GLOB = r"[*?]"
+"""What makes a glob of the rest of a spec, where there are no globs."""
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,9 +116,10 @@ class Registry(Generic[T]):
         """What a name was bound to, or is itself; None for what is registered, or unknown."""
         if name in self._bound:
             return self._bound[name]
-        _, spec = parse(name)
-        known = spec is not None and spec.prefix in self.prefixes
-        return spec if spec and known and not re.search(r"[*?]", spec.rest) else None
+        alias, spec = parse(name)
+        if alias or spec is None or spec.prefix not in self.prefixes:
+            return None
+        return None if re.search(GLOB, spec.rest) else spec
 
     def bind(self, name: str, text: str, options: Mapping[str, Any] | None = None) -> None:
         """Let a name stand for a spec, and be listed, as a table of a project says."""
@@ -174,7 +178,7 @@ class Registry(Generic[T]):
             if alias:
                 raise RegistryError(f"{bare!r}: {self._no_spec(bare.partition('=')[2])}")
             return part
-        if re.search(r"[*?]", spec.rest):
+        if re.search(GLOB, spec.rest):
             raise RegistryError(self._unknown(str(spec)))
         name = alias or self._id(spec)
         if alias:

@@ -26,6 +26,14 @@ class Multiply(nn.Module):
         return a * b
 
 
+class Product(nn.Module):
+    """a @ b of two signals, made visible."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """The product of matrices."""
+        return torch.matmul(a, b)
+
+
 class Concat(nn.Module):
     """Concatenation, made visible."""
 
@@ -76,3 +84,4 @@ SHAPE_CALLS = (
 """Functions and tensor methods that only move numbers about."""
 SCALINGS = ("add", "sub", "mul", "multiply", "truediv", "div", "divide")
 PRODUCTS = ("matmul", "bmm")
+"""Of matrices; in a prepared graph, with a constant: of two signals they are a Product."""

@@ -9,9 +9,9 @@ from typing import Any
 from torch import fx, nn
 
 from attrcheck.graph.bcos import BcosConv2d, Encode
-from attrcheck.graph.kinds import Add, Concat, Mean, Multiply
+from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, Product
 
-LEAVES = (Add, Multiply, Concat, Mean, BcosConv2d, Encode)
+LEAVES = (Add, Multiply, Product, Concat, Mean, BcosConv2d, Encode)
 """Modules that are one node of a graph, as layers of torch are: those of an already prepared graph,
 and what rules for B-cos networks act on."""
 

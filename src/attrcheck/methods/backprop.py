@@ -7,14 +7,24 @@ from typing import Any
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, RECTIFIERS, SHAPE_CALLS, Multiply
+from attrcheck.graph.kinds import (
+    ACTIVATIONS,
+    LINEAR,
+    MAXIMA,
+    RECTIFIERS,
+    SHAPE_CALLS,
+    Multiply,
+    Product,
+)
 from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
 from attrcheck.methods.stages import ALL_ZERO, grad_cam, needs_stage
 
-SMOOTH_KINDS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d, nn.Softmax, nn.MultiheadAttention)
-SMOOTH_CALLS = ("matmul", "bmm", "softmax", "layer_norm", "scaled_dot_product_attention", "sum")
+SMOOTH_KINDS = (
+    *(nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d, nn.Softmax, Product, nn.MultiheadAttention),
+)
+SMOOTH_CALLS = ("matmul", "bmm", "layer_norm", "scaled_dot_product_attention", "sum")
 """What rectifies nothing and hides no rectifier, so that its true derivative is right."""
 
 

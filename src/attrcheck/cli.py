@@ -1,4 +1,4 @@
-"""The command line beside pytest: `attrcheck list`, `attrcheck train` and `attrcheck finetune`."""
+"""The command line beside pytest: `attrcheck list`, `train`, `finetune`, `store`, `why`, `try`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from attrcheck.contracts import Dataset, Method, Tuning
+from attrcheck.contracts import Case, Dataset, Method, Settings, Tuning
 from attrcheck.datasets import dataset as datasets
-from attrcheck.engine.settings import PROFILES
+from attrcheck.engine.settings import PROFILES, cores
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
@@ -71,6 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     teller.add_argument("name", help="as in maps/digits-resnet/lrp; a glob")
     teller.add_argument("folder", nargs="?", type=Path, default=Path(".attrcheck"))
     teller.set_defaults(run=tell_why)
+
+    trier = commands.add_parser("try", help="call one method on one case, and show what it does")
+    trier.add_argument("method", help="its name")
+    trier.add_argument("--case", default="digits-resnet-morf", help="default: digits-resnet-morf")
+    trier.add_argument("--images", type=int, default=PROFILES["default"], help="default: 100")
+    trier.add_argument("--seed", type=int, default=0)
+    trier.add_argument("--device", default="cpu")
+    trier.add_argument("--conftest", type=Path, help="that registers it; default: the one here")
+    trier.add_argument("--store", type=Path, default=Path(".attrcheck"), help="of tuned weights")
+    trier.add_argument("--pdb", action="store_true", help="under a debugger, where it fails")
+    trier.set_defaults(run=try_one)
 
     chosen = parser.parse_args(arguments)
     try:
@@ -140,6 +151,27 @@ def tell_why(chosen: argparse.Namespace) -> None:
             why = "the first" if older is None else ", ".join(changes(item.key, older.key))
             line = f"  {item.created}  {item.path.stem.rpartition('-')[2]}  {why}"
             print(for_terminal(line))
+
+
+def try_one(chosen: argparse.Namespace) -> None:
+    """Print what a method makes of the images of a case, or where it fails."""
+    import attrcheck
+    from attrcheck.engine.evaluation import find
+    from attrcheck.engine.lab import Lab
+    from attrcheck.engine.trying import load_conftest, try_method
+
+    if (conftest := chosen.conftest or Path("conftest.py")).is_file():
+        load_conftest(conftest.resolve(), attrcheck)
+    elif chosen.conftest:
+        raise AttrcheckError(f"there is no file {chosen.conftest}")
+    method = find(chosen.method)
+    settings = Settings(
+        *("default", chosen.images, chosen.seed, (method.name,), chosen.store, False),
+        *("try", chosen.device, cores(), None),
+    )
+    pair = Lab.of(settings).evaluation(Case.of(chosen.case)).pair
+    for line in try_method(method, pair, chosen.seed, chosen.pdb):
+        print(for_terminal(line) if "\n" not in line else line)
 
 
 def _store(chosen: argparse.Namespace) -> Path:

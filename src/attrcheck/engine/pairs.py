@@ -60,6 +60,7 @@ class Pair:
     dataset: Dataset
     model: str
     network: nn.Module
+    original: nn.Module
     predictor: Predictor
     images: Tensor
     labels: Tensor
@@ -79,6 +80,10 @@ class Pair:
     def reference(self) -> Dataset:
         """What methods take backgrounds and statistics from, however few images are used."""
         return self.whole or self.dataset
+
+    def given(self, method: Method) -> nn.Module:
+        """The network that a method gets: prepared if it asks for that, else as it was built."""
+        return self.network if method.prepared else self.original
 
     def slices(self, images: int | None = None) -> Iterator[slice]:
         """The batches that all images, or the first of them, are cut into, alike in every run."""
@@ -120,7 +125,7 @@ class Pair:
             self.loader.forget(self)
 
     def altered(self, how: str, **changes: Any) -> Pair:
-        """The pair with another network, predictor, images or labels; `how` tells its records."""
+        """The pair with other networks, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
         key = {**self.key, "altered": f"{before}{how};"}
         return replace(self, key=key, changes={**self.changes, **changes}, **changes)
@@ -183,20 +188,28 @@ class Loader:
         key = {
             **keys.of_pair(data, whole, spec.build, network, self.device),
             **({"declared": digest(*declared)} if declared else {}),
+            **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
         }
-        pair = pair_of(network, data, model, self.device)
+        pair = pair_of(network, data, model, self.device, spec)
         source = Source(dataset, model, images, tuning)
         return replace(pair, key=key, tuned=facts, whole=whole, loader=self, source=source)
 
 
-def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
-    """A network in its two forms and the images as it wants them; nothing is put on record."""
+def pair_of(
+    network: nn.Module, data: Dataset, model: str, device: str, spec: ModelSpec | None = None
+) -> Pair:
+    """A network in its three forms and the images as it wants them; nothing is put on record."""
+    images = data.normalise(data.images.to(device))
+    tracing: dict[str, Any] = {"images": images[:2]}
+    if spec:
+        tracing |= {"leaf": spec.leaf, "concrete_args": spec.concrete_args}
     return Pair(
         dataset=data,
         model=model,
-        network=prepare(network),
-        predictor=predictor_of(network),
-        images=data.normalise(data.images.to(device)),
+        network=prepare(network, **tracing),
+        original=copy.deepcopy(network).eval(),
+        predictor=predictor_of(network, **tracing),
+        images=images,
         labels=data.labels.to(device),
         key={},
     )

@@ -47,7 +47,7 @@ class Concat(nn.Module):
 
 
 class Mean(nn.Module):
-    """The mean over spatial dimensions, which is a pooling."""
+    """The mean over places or tokens of each image, which is a pooling."""
 
     def __init__(self, dims: tuple[int, ...], keepdim: bool) -> None:
         super().__init__()
@@ -57,6 +57,14 @@ class Mean(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The mean."""
         return x.mean(self.dims, self.keepdim)
+
+
+class Sum(Mean):
+    """The sum over places or tokens of each image: a mean but for a factor."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum."""
+        return x.sum(self.dims, self.keepdim)
 
 
 Kinds = tuple[type[nn.Module], ...]
@@ -70,16 +78,26 @@ GATES: Kinds = (nn.Sigmoid, nn.Hardsigmoid)
 """Activations between zero and one, never zero at zero: they scale, they carry no signal."""
 ACTIVATIONS: Kinds = (*RECTIFIERS, *GATES, nn.Tanh, nn.Hardtanh, nn.Softsign)
 NORMS: Kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
-AVERAGES: Kinds = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, Mean)
+AVERAGES: Kinds = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, Mean, Sum)
+RESIZES: Kinds = (nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
 MAXIMA: Kinds = (nn.MaxPool2d, nn.AdaptiveMaxPool2d)
-SHAPES: Kinds = (Concat, nn.Flatten, nn.Unflatten, nn.ZeroPad2d, nn.PixelShuffle)
-LINEAR: Kinds = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, Add, *NORMS, *AVERAGES, *SHAPES)
+PADS: Kinds = (nn.ZeroPad2d, nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d)
+SHAPES: Kinds = (
+    *(Concat, nn.Flatten, nn.Unflatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
+    *PADS,
+)
+LINEAR: Kinds = (
+    *(nn.Conv2d, nn.ConvTranspose2d, nn.Linear, Add),
+    *(*NORMS, *AVERAGES, *RESIZES, *SHAPES),
+)
 """Kinds that are affine in eval mode."""
 
 SHAPE_CALLS = (
     *("flatten", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "expand"),
     *("expand_as", "view_as", "contiguous", "getitem", "chunk", "split", "pad", "cat", "to"),
-    *("unflatten", "unbind"),
+    *("unflatten", "unbind", "roll", "flip", "movedim", "moveaxis", "swapaxes", "swapdims"),
+    *("stack", "narrow", "select", "repeat", "clone", "pixel_shuffle", "pixel_unshuffle"),
+    *("channel_shuffle", "tensor_split", "broadcast_to", "float", "type_as"),
 )
 """Functions and tensor methods that only move numbers about."""
 SCALINGS = ("add", "sub", "mul", "multiply", "truediv", "div", "divide")

@@ -7,7 +7,7 @@ from math import inf
 from torch import Tensor, fx, nn
 
 from attrcheck.graph.grids import Place, places, pools
-from attrcheck.graph.kinds import AVERAGES, SHAPE_CALLS, Product
+from attrcheck.graph.kinds import SHAPE_CALLS, Mean, Product
 from attrcheck.graph.nodes import call_name, module_of
 
 
@@ -33,11 +33,17 @@ def evidence(model: fx.GraphModule) -> fx.Node | None:
     while isinstance(module_of(model, node), nn.Flatten) or call_name(node) in SHAPE_CALLS:
         node = node.all_input_nodes[0]
     pool = module_of(model, node)
-    whole = getattr(pool, "output_size", None) in (1, (1, 1)) or len(getattr(pool, "dims", ())) == 2
-    if type(pool) not in AVERAGES or not whole:
+    if not _averages_all(pool):
         return None
     (before,) = node.all_input_nodes
     return before if isinstance(module_of(model, before), nn.Conv2d) else None
+
+
+def _averages_all(pool: nn.Module | None) -> bool:
+    """Whether a module is the mean over all places of a map."""
+    if type(pool) is Mean:
+        return {axis % 4 for axis in pool.dims} == {2, 3}
+    return type(pool) is nn.AdaptiveAvgPool2d and pool.output_size in (1, (1, 1))
 
 
 def last_stage(model: fx.GraphModule, images: Tensor) -> Place | None:

@@ -13,7 +13,7 @@ from attrcheck.errors import suggest
 from attrcheck.graph.grids import Layout, Place, places, widths
 from attrcheck.graph.kinds import Product
 from attrcheck.graph.landmarks import last_stage
-from attrcheck.graph.nodes import call_name, module_of
+from attrcheck.graph.nodes import call_name, module_of, no_graph
 from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4
@@ -138,7 +138,7 @@ def needs_stage(model: nn.Module) -> str | None:
 def needs_maps(model: nn.Module) -> str | None:
     """Why a model has no last stage of maps [N, K, h, w], or None."""
     if not isinstance(model, fx.GraphModule):
-        return "the model is not a prepared graph: it could not be traced, see the warning"
+        return no_graph(model)
     convolved = attended = False
     for node in model.graph.nodes:
         module, call = module_of(model, node), call_name(node)

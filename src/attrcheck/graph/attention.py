@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional as F
 
-from attrcheck.graph.kinds import PRODUCTS, Product
+from attrcheck.graph.kinds import PRODUCTS, Product, Unit
 from attrcheck.graph.nodes import call_name, signals
 from attrcheck.graph.rewriting import insert
 
@@ -102,7 +103,7 @@ def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
 
 
 def unfuse(model: fx.GraphModule) -> None:
-    """Write attention out in steps, and let its softmax and its products be modules."""
+    """Write attention out in steps, and let softmax, products and unit lengths be modules."""
     for node in list(model.graph.nodes):
         if node.target is F.scaled_dot_product_attention:
             _write_out(model, node)
@@ -111,11 +112,32 @@ def unfuse(model: fx.GraphModule) -> None:
         operands = (*node.args, *node.kwargs.values())
         if call_name(node) in PRODUCTS and len(operands) == 2 and tensors.issuperset(operands):
             insert(model, node, Product(), operands)
-        elif call_name(node) == "softmax" and node in tensors:
-            first, *settings = node.args
-            dim = [*settings, node.kwargs.get("dim")][0]
-            if isinstance(dim, int):
-                insert(model, node, nn.Softmax(dim), (first,))
+        elif call_name(node) in STEPS and node in tensors:
+            make, names = STEPS[call_name(node)]
+            given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+            if step := make(model, **{k: v for k, v in given.items() if k != "input"}):
+                insert(model, node, step, (given["input"],))
+
+
+def _softmax(
+    model: fx.GraphModule, dim: Any = None, dtype: torch.dtype | None = None, **rest: Any
+) -> nn.Module | None:
+    """The module, unless numbers change their type on the way."""
+    same = dtype is None or {parameter.dtype for parameter in model.parameters()} <= {dtype}
+    return nn.Softmax(dim) if isinstance(dim, int) and same else None
+
+
+def _unit(
+    model: fx.GraphModule, p: Any = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None
+) -> nn.Module | None:
+    return Unit(dim, eps) if p == 2 and isinstance(dim, int) and out is None else None
+
+
+STEPS: dict[str, tuple[Callable[..., nn.Module | None], tuple[str, ...]]] = {
+    "softmax": (_softmax, ("input", "dim", "_stacklevel", "dtype")),
+    "normalize": (_unit, ("input", "p", "dim", "eps", "out")),
+}
+"""Functions that are made modules here, and their arguments in order."""
 
 
 def _write_out(model: fx.GraphModule, node: fx.Node) -> None:

@@ -15,8 +15,10 @@ def attentions(model: fx.GraphModule) -> list[fx.Node]:
     """The softmaxes that weigh tokens: those that multiply a matrix from the left."""
 
     def weighs(node: fx.Node) -> bool:
+        users = [user for user in node.users if user.args[0] is node]
         return any(
-            type(module_of(model, user)) is Product and user.args[0] is node for user in node.users
+            type(module_of(model, user)) is Product or (call_name(user) == "to" and weighs(user))
+            for user in users
         )
 
     return [

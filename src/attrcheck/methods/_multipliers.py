@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from attrcheck.graph.nodes import module_of
+from attrcheck.graph.nodes import module_of, signals
 from attrcheck.graph.rewriting import insert
 from attrcheck.methods._affine import direct
 from attrcheck.tensors.memo import PerModel
@@ -63,6 +63,8 @@ class Tape:
 
 def by_row(values: Tensor, rows: int) -> Tensor:
     """So many rows: [rows, ...], or [rows, k, ...] if there are k times as many."""
+    if len(values) % rows:
+        raise ValueError(f"the first axis of {list(values.shape)} is not that of the images")
     return values if len(values) == rows else values.unflatten(0, (rows, -1))
 
 
@@ -136,7 +138,8 @@ def _with(kind: type[_Part], model: fx.GraphModule, rules: Rules) -> fx.GraphMod
     tape = graph.placeholder("tape")
     graph.output(graph.graph_copy(model.graph, {}))
     changed = fx.GraphModule(model, graph)
-    for node in graph.nodes:
+    # What is made of constants keeps its value: something may be multiplied by it.
+    for node in filter(signals(graph).__contains__, graph.nodes):
         module = module_of(changed, node)
         rule = rules.get(type(module)) if module else None
         if module and (rule or direct(module, None, torch.Size())):

@@ -12,7 +12,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from attrcheck.graph.kinds import Product
+from attrcheck.graph.kinds import Product, Unit
 from attrcheck.methods._multipliers import Tape
 
 
@@ -34,6 +34,16 @@ def layer_norm(module: nn.LayerNorm, tape: Tape, upstream: Tensor, x: Tensor) ->
         2 / prod(module.normalized_shape)
     )
     return (of_c - of_c.mean(axes, keepdim=True),)
+
+
+def unit(module: Unit, tape: Tape, upstream: Tensor, x: Tensor) -> tuple[Tensor]:
+    """Of y = x / s, s = |x|: 1 / s - 1 / s0 = -(s^2 - s0^2) / (s s0 (s + s0)), as in a norm."""
+    dim = module.dim if module.dim < 0 else module.dim - x.ndim
+    s = x.norm(dim=dim, keepdim=True).clamp(min=module.eps)
+    (x, x0), (s, s0) = ((tape.ends(t), tape.starts(t)) for t in (x, s))
+    middle = (x + x0) / 2
+    of_squares = -(upstream * middle).sum(dim, keepdim=True) / (s * s0 * (s + s0))
+    return (upstream * (1 / s + 1 / s0) / 2 + of_squares * middle * 2,)
 
 
 def softmax(module: nn.Softmax, tape: Tape, upstream: Tensor, x: Tensor) -> tuple[Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import PRODUCTS, Product
+from attrcheck.graph.kinds import PRODUCTS, Product, Unit
 from attrcheck.graph.nodes import module_of
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
@@ -20,6 +20,12 @@ def normalise(module: nn.LayerNorm, x: Tensor) -> Tensor:
     return valued(path if module.weight is None else path * module.weight, module(x.detach()))
 
 
+def unit(module: Unit, x: Tensor) -> Tensor:
+    """x / |x| with the length as a constant, as in a norm."""
+    length = x.detach().norm(dim=module.dim, keepdim=True).clamp(min=module.eps)
+    return valued(x / length, module(x.detach()))
+
+
 def product(module: Product, a: Tensor, b: Tensor) -> Tensor:
     """One half of the relevance to either operand, in proportion to the summands."""
     y = module(a, b)
@@ -29,17 +35,19 @@ def product(module: Product, a: Tensor, b: Tensor) -> Tensor:
 RULES: dict[type[nn.Module], BackwardRule] = {
     **EPSILON_AS_GRADIENT,
     nn.LayerNorm: normalise,
+    Unit: unit,
     Product: product,
 }
-EXACT = (nn.LayerNorm, nn.Softmax, Product)
+PARTS = (nn.LayerNorm, Unit, nn.Softmax, Product)
+"""Of a transformer; the derivative of a softmax needs no rule."""
 
 
 def needs_transformer_rules(model: nn.Module) -> str | None:
     """Why no rule covers an operation, or why `lrp_epsilon` is the same, or None."""
-    if reason := lacks_rules(model, EXACT, PRODUCTS):
+    if reason := lacks_rules(model, PARTS, PRODUCTS):
         return reason
     assert isinstance(model, fx.GraphModule)
-    if not any(isinstance(module_of(model, node), EXACT) for node in model.graph.nodes):
+    if not any(isinstance(module_of(model, node), PARTS) for node in model.graph.nodes):
         return "without attention and layer norms it is lrp_epsilon"
     return None
 

@@ -17,11 +17,12 @@ from attrcheck.graph.kinds import (
     SHAPE_CALLS,
     Multiply,
     Product,
+    Unit,
 )
 from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
 from attrcheck.methods._multipliers import MultiplierRule, Tape, multipliers
-from attrcheck.methods._token_multipliers import layer_norm, product, softmax
+from attrcheck.methods._token_multipliers import layer_norm, product, softmax, unit
 from attrcheck.methods.integrated import BACKGROUND, background
 from attrcheck.tensors.batching import in_batches
 
@@ -113,6 +114,7 @@ RULES: dict[type[nn.Module], MultiplierRule] = {
     Product: MultiplierRule(see, product),
     nn.LayerNorm: MultiplierRule(see, layer_norm),
     nn.Softmax: MultiplierRule(see, softmax),
+    Unit: MultiplierRule(see, unit),
 }
 
 

@@ -18,6 +18,13 @@ NORMALISERS = (nn.LayerNorm, nn.RMSNorm)
 MOST_HALVINGS = 5
 """How often patches may be merged, two by two, behind the convolution that cuts them."""
 
+MOST_LOOKS = 32
+"""How many tensors are asked for their order, since an answer takes two passes."""
+TOLERANCE = 1e-3
+"""Relative, of what comes back to a cell; weights of tokens differ by more."""
+EVEN = 0.1
+"""Deviation of weights that hardly differ; those of tokens have three times as much."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -121,20 +128,15 @@ def _layouts(
     model: fx.GraphModule, values: dict[fx.Node, Tensor], known: set[int]
 ) -> Iterator[tuple[fx.Node, Layout]]:
     """The layouts of a network with tokens."""
+    order = _Order(torch.empty(0))
     sizes: list[Size] = []
-    cut, ordered = torch.empty(0), dict[int, bool]()
     for node, value in values.items():
         if not value.requires_grad or len(value) != 2:
             continue
         if isinstance(module_of(model, node), nn.Conv2d) or call_name(node) == "conv2d":
-            cut, sizes = value, list(_halved(_size(value)))
-            ordered.clear()
+            order, sizes = _Order(value), list(_halved(_size(value)))
         layout = _layout(value.shape, sizes, known)
-        if layout and layout.kind == "tokens":
-            if layout.prefix not in ordered:
-                ordered[layout.prefix] = _in_order(cut, value, layout)
-            layout = layout if ordered[layout.prefix] else None
-        if layout:
+        if layout and (layout.kind != "tokens" or order.holds(value, layout)):
             yield node, layout
 
 
@@ -162,23 +164,45 @@ def _halved(size: Size) -> Iterator[Size]:
         size = -(-size[0] // 2), -(-size[1] // 2)
 
 
-def _in_order(cut: Tensor, tokens: Tensor, layout: Layout) -> bool:
-    """Whether the tokens are the cells of the convolution, row by row, if nothing mixes them yet.
+class _Order:
+    """Whether tokens are the cells of a convolution, row by row."""
 
-    What comes back from a token to a cell is then in proportion to the token's weight.
-    """
-    if layout.grid != _size(cut):
-        return True
-    generator = torch.Generator().manual_seed(1)
-    channels = torch.randn(tokens.shape[2], generator=generator).to(tokens).expand_as(tokens)
-    weights = 1 + torch.rand(tokens.shape[1], 1, generator=generator).to(tokens)
-    alone, weighted = (
-        torch.autograd.grad(tokens, cut, upstream, retain_graph=True)[0]
-        for upstream in (channels, channels * weights)
-    )
-    wanted = alone * layout.maps(weights.expand(1, -1, 1))
-    error = (weighted - wanted).abs().max()
-    return bool(alone.any()) and bool(error < 1e-3 * wanted.abs().max())
+    def __init__(self, cut: Tensor) -> None:
+        self.cut = cut
+        self._known: dict[int, bool] = {}
+        self._left = MOST_LOOKS
+
+    def holds(self, tokens: Tensor, layout: Layout) -> bool:
+        """The last that is known of tokens with this prefix, before they were mixed."""
+        if self._left and layout.grid == _size(self.cut):
+            self._left -= 1
+            in_order = self._look(tokens, layout)
+            if in_order is not None:
+                self._known[layout.prefix] = in_order
+            elif layout.prefix in self._known:
+                self._left = 0
+        return self._known.get(layout.prefix, False)
+
+    def _look(self, tokens: Tensor, layout: Layout) -> bool | None:
+        """Whether these are in order; None if they are mixed, or no tokens.
+
+        To the cell of a token comes back what does so from all tokens, times this one's weight.
+        """
+        generator = torch.Generator().manual_seed(1)
+        channels = torch.randn(tokens.shape[2], generator=generator).to(tokens).expand_as(tokens)
+        weights = 1 + torch.rand(tokens.shape[1], 1, generator=generator).to(tokens)
+        alone, weighted = (
+            torch.autograd.grad(tokens, self.cut, upstream, retain_graph=True)[0]
+            for upstream in (channels, channels * weights)
+        )
+        ratio = (weighted * alone).sum(1, keepdim=True) / alone.square().sum(1, keepdim=True)
+        if not (weighted - ratio * alone).abs().max() < TOLERANCE * weighted.abs().max():
+            return None
+        if (ratio - layout.maps(weights.expand(1, -1, 1))).abs().max() < TOLERANCE:
+            return True
+        # Each token in the place of another; what all tokens share comes back alike to all cells.
+        nearest = (ratio.flatten() - weights).abs().amin(0)
+        return False if nearest.max() < TOLERANCE and ratio.std() > EVEN else None
 
 
 def _size(maps: Tensor) -> Size:

@@ -24,12 +24,13 @@ from typing import Any, Generic, TypeVar, cast
 from attrcheck.errors import AttrcheckError, suggest
 
 NAME = re.compile(r"[a-z][a-z0-9_.]*")
-LONGEST = 100
-"""Characters of a name: it is part of ids, of file names and of tables."""
 PREFIXED = re.compile(rf"(?P<prefix>{NAME.pattern}):(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+
+LONGEST = 100
+"""Characters of a name: it is part of ids, of file names and of tables."""
 
 
 class RegistryError(AttrcheckError):

@@ -13,11 +13,12 @@ from attrcheck.checks import check as checks
 from attrcheck.contracts import Case, Settings
 from attrcheck.engine.cases import table
 from attrcheck.engine.checking import run_check
-from attrcheck.engine.evaluation import find, key_of, run_case
+from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
 from attrcheck.engine.settings import cores
+from attrcheck.engine.shards import find, key_of
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered

@@ -56,24 +56,29 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """A network as its author built it, and as it is traced when that is first asked for.
+    """A network in three forms, each a copy that is made when it is first asked for.
 
     images: like those that it will see. spec: what may help to trace it.
     """
 
-    original: nn.Module
+    built: nn.Module
     images: Tensor
     spec: ModelSpec | None = None
 
     @cached_property
     def network(self) -> nn.Module:
         """As methods take it apart."""
-        return prepare(self.original, self.images, **self._help)
+        return prepare(self.built, self.images, **self._help)
+
+    @cached_property
+    def original(self) -> nn.Module:
+        """As its author built it."""
+        return copy.deepcopy(self.built).eval()
 
     @cached_property
     def predictor(self) -> Predictor:
         """As protocols ask it."""
-        return predictor_of(self.original, self.images, **self._help)
+        return predictor_of(self.built, self.images, **self._help)
 
     @property
     def _help(self) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def forms_of(
 ) -> Forms:
     """A network in its three forms, for images of the size that the dataset has."""
     noise = torch.randn(2, *data.images.shape[1:], generator=torch.Generator().manual_seed(0))
-    return Forms(copy.deepcopy(network).eval(), noise.to(device), spec)
+    return Forms(network, noise.to(device), spec)
 
 
 @dataclass(frozen=True, eq=False)

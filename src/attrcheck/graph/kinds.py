@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Add(nn.Module):
@@ -24,6 +25,26 @@ class Multiply(nn.Module):
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         """The product."""
         return a * b
+
+
+class Product(nn.Module):
+    """a @ b of two signals, made visible."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """The product of matrices."""
+        return torch.matmul(a, b)
+
+
+class Unit(nn.Module):
+    """x / |x| along an axis, made visible."""
+
+    def __init__(self, dim: int, eps: float) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Vectors of unit length; shorter ones than eps are divided by that."""
+        return F.normalize(x, dim=self.dim, eps=self.eps)
 
 
 class Concat(nn.Module):
@@ -94,5 +115,6 @@ SHAPE_CALLS = (
     *("channel_shuffle", "tensor_split", "broadcast_to", "float", "type_as"),
 )
 """Functions and tensor methods that only move numbers about."""
-SCALINGS = ("add", "sub", "mul", "multiply", "truediv", "div", "divide")
+SCALINGS = ("add", "sub", "neg", "mul", "multiply", "truediv", "div", "divide")
 PRODUCTS = ("matmul", "bmm")
+"""Of matrices; in a prepared graph, with a constant: of two signals they are a Product."""

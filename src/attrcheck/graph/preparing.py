@@ -17,6 +17,7 @@ from attrcheck.graph.exposing import expose
 from attrcheck.graph.nodes import NOT_TRACED
 from attrcheck.graph.rewriting import drop_inactive, fold, mark_gates, redirect, separate
 from attrcheck.graph.tracing import Leaf, Tracer, compare
+from attrcheck.graph.windows import open_windows
 
 OTHERS = tuple(str(Path(str(file)).parent) for file in (torch.__file__, Path(__file__).parent))
 """Where no author of a network writes."""
@@ -76,7 +77,7 @@ def _traced(network: nn.Module, tracer: Tracer) -> fx.GraphModule:
 
 
 def _rewritten(model: fx.GraphModule) -> fx.GraphModule:
-    for rewrite in (drop_inactive, redirect, separate, unfuse, expose, mark_gates):
+    for rewrite in (drop_inactive, redirect, separate, open_windows, unfuse, expose, mark_gates):
         rewrite(model)
     # Before folding: what only an assertion looked at would pass for a second user.
     model.graph.eliminate_dead_code()

@@ -7,7 +7,7 @@ without bound).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from torch import Tensor, fx, nn
@@ -38,7 +38,15 @@ from attrcheck.methods.lrp_rules import (
 
 def needs_lrp_rules(model: nn.Module) -> str | None:
     """Why no rule covers an operation, or None; a sigmoid has one only as a gate."""
-    if reason := obstacle(model, (*EPSILON_PLUS, *GATES, *MAXIMA, *SHAPES), SHAPE_CALLS):
+    return lacks_rules(model)
+
+
+def lacks_rules(
+    model: nn.Module, kinds: Collection[type[nn.Module]] = (), calls: Collection[str] = ()
+) -> str | None:
+    """Why no rule covers an operation, if there also are rules for these, or None."""
+    known = (*EPSILON_PLUS, *GATES, *MAXIMA, *SHAPES, *kinds)
+    if reason := obstacle(model, known, (*SHAPE_CALLS, *calls)):
         return reason
     assert isinstance(model, fx.GraphModule)
     for node in model.graph.nodes:

@@ -48,7 +48,8 @@ class Settings:
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
     free. run: tells this run's records from those of others. verify: the share of stored entries
     that is computed again and compared. isolate: which methods run in processes of their own.
-    timeout: seconds that a batch may take there; None: for ever.
+    timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
+    may be as good as chance.
     """
 
     profile: str
@@ -65,6 +66,7 @@ class Settings:
     verify: float = 0.0
     isolate: Isolate = "off"
     timeout: float | None = None
+    accept_accuracy: bool = False
 
 
 @dataclass(frozen=True)

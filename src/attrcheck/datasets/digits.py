@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from attrcheck.contracts import Dataset
 from attrcheck.datasets import DatasetError, dataset
+from attrcheck.datasets.order import places
 
 SCANS = Path(__file__).with_suffix(".npz")
 SHA256 = "b2dab7b501728c22e9119ad76740b2e17c77a231e42d1e592380d90886f1a05e"
@@ -61,11 +62,7 @@ def split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
     uniform draws are used: NumPy does not promise that its shuffles stay the same.
     """
     rng = np.random.default_rng(SEED)
-    place = np.empty(len(labels))
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        shuffled = members[np.argsort(rng.random(len(members)), kind="stable")]
-        place[shuffled] = (np.arange(len(members)) + rng.random(len(members))) / len(members)
+    place = places(labels, lambda members, purpose: rng.random(len(members)))
     order = np.argsort(place, kind="stable")
     return order[place[order] < HELD_OUT], order[place[order] >= HELD_OUT]
 

@@ -13,12 +13,15 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from attrcheck.contracts import Dataset, Model, Pictures, Remote, Tuning
-from attrcheck.datasets import DatasetError, checked
+from attrcheck.datasets import DatasetError
 from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
+from attrcheck.datasets.receiving import received
 from attrcheck.engine import keys
-from attrcheck.engine.pairs import BLOCK, Forms, ModelError, Pair, Source, forms_of
+from attrcheck.engine.fitting import fitted
+from attrcheck.engine.pairs import BLOCK, Forms, Pair, Source, forms_of
 from attrcheck.engine.tuned import tuned
+from attrcheck.errors import ModelError
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.store.digests import digest
@@ -104,6 +107,8 @@ class Loader:
         built = _built(spec, raw)
         data = seen_by(built, raw, spec.name)
         network = built.network.eval().to(self.device)
+        if not spec.embedded:
+            network = fitted(network, built.class_names, data, raw.class_names, self.device, spec)
         facts: Mapping[str, Any] = {}
         if tuning is not None:
             network, facts = tuned(network, data, spec, tuning, self.store)
@@ -184,11 +189,11 @@ def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
 
 def _load_dataset(name: str) -> Dataset | Pictures:
     spec = datasets.get(name)
-    data = spec.load()
+    data = received(spec.load(), name)
     if isinstance(data, Pictures):
-        data, offered = replace(data, name=name), ("mask", "training")
+        offered = ("mask", "training")
     else:
-        data, offered = _copied(checked(data)), ("masks", "training")
+        data, offered = _copied(data), ("masks", "training")
     for part, offer in zip(offered, ("masks", "training"), strict=True):
         if offer in spec.offers and getattr(data, part) is None:
             raise DatasetError(

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
-from attrcheck.errors import AttrcheckError
+from attrcheck.engine.plausibility import check_logits
+from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
@@ -38,10 +39,6 @@ PIXELS = ("images", "labels")
 """The parts of a pair that come of its dataset, unless they are changed."""
 NETWORKS = ("network", "original", "predictor")
 """The parts that come of its model, unless they are changed."""
-
-
-class ModelError(AttrcheckError):
-    """A model that does not do what a classifier of its dataset does."""
 
 
 class Source(NamedTuple):
@@ -90,8 +87,13 @@ def forms_of(
     network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
 ) -> Forms:
     """A network in its three forms, for images of the size that the dataset has."""
+    return Forms(network, noise_like(data, device), spec)
+
+
+def noise_like(data: Dataset, device: str) -> Tensor:
+    """Two images without any sense, of the size that the dataset has, so that none is read."""
     noise = torch.randn(2, *data.images.shape[1:], generator=torch.Generator().manual_seed(0))
-    return Forms(network, noise.to(device), spec)
+    return noise.to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,12 +250,5 @@ def check(pair: Pair) -> None:
     images, data = pair.images[:2], pair.dataset
     with torch.inference_mode():
         output = pair.predictor(images)
-    shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
     where = f"model {pair.model!r} on dataset {data.name!r}"
-    if shape != [len(images), data.classes]:
-        raise ModelError(
-            f"{where}: the output must be logits [{len(images)}, {data.classes}], one row per "
-            f"image, but is {shape}"
-        )
-    if not output.isfinite().all():
-        raise ModelError(f"{where}: logits are not finite")
+    check_logits(output, len(images), data.classes, where)

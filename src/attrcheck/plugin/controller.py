@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from attrcheck.plugin import collecting, ends, options
+from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PREFIX, RunVerdict, undecided
 
@@ -45,6 +46,7 @@ class Controller:
         self.nodes: list[Any] = []
         self.interrupted = False
         self.signals = ends.Signals()
+        self.notes = Board(config, self.folder)
 
     @property
     def folder(self) -> str:
@@ -121,6 +123,7 @@ class Controller:
         """Take what an item sent; make room for what pytest is about to print."""
         if self.painter is not None:
             self.painter.wipe()
+        self.notes.show()
         if text := getattr(report, "attrcheck", None):
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):

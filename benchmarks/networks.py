@@ -114,6 +114,13 @@ methods that need only logits and gradients still run, and the others say what c
 and where."""
 
 
+def document(outcomes: dict[str, dict[str, str]]) -> str:
+    """What the docs say."""
+    versions = {name: version(name) for name in ("torch", "torchvision", "timm")}
+    about = "".join((__doc__ or "").partition("Networks have")[1:]).strip()
+    return DOCUMENT.format(**versions, text=about, help=HELP.format(), table=table(outcomes))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Every method on the main families of networks")
     parser.add_argument("networks", nargs="?", default="*", help="a glob; default: all")
@@ -122,14 +129,10 @@ def main() -> int:
     torch.set_num_threads(1)
     names = fnmatch.filter(NETWORKS, chosen.networks)
     outcomes = survey(names, lambda line: print(line, file=sys.stderr, flush=True))
-    text = table(outcomes)
     if chosen.write:
-        versions = {name: version(name) for name in ("torch", "torchvision", "timm")}
-        about = (__doc__ or "").partition("Networks have")
-        parts = {"text": f"{about[1]}{about[2]}".strip(), "help": HELP.format(), "table": text}
-        chosen.write.write_text(DOCUMENT.format(**versions, **parts), encoding="utf-8")
+        chosen.write.write_text(document(outcomes), encoding="utf-8")
     else:
-        print(text)
+        print(table(outcomes))
     known = (EXACT, NOT_APPLICABLE)
     return int(any(not o.startswith(known) for row in outcomes.values() for o in row.values()))
 

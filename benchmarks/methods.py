@@ -28,7 +28,8 @@ from tabulate import tabulate
 from torch import Tensor
 
 from attrcheck.contracts import Method
-from attrcheck.engine.pairs import Loader, Pair
+from attrcheck.engine.loading import Loader
+from attrcheck.engine.pairs import Pair
 from attrcheck.methods import method as methods
 
 PAIRS = (("digits", "resnet"), ("shapes", "vgg"))

@@ -25,7 +25,7 @@ from tabulate import tabulate
 from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol
-from attrcheck.datasets import dataset as datasets
+from attrcheck.datasets.shapes import shapes as embedded_shapes
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
@@ -92,11 +92,11 @@ def ratio(one: Callable[[], None], other: Callable[[], None]) -> float:
 
 def subjects(globs: str) -> Iterator[tuple[str, nn.Module, Tensor, Tensor]]:
     """Name, network, images and labels."""
-    shapes = datasets.get("shapes").load().head(64)
+    shapes = embedded_shapes().head(64)
     for name in models:
         if models.get(name).embedded and fnmatch.fnmatch(name, globs):
-            network = models.get(name).build(shapes)
-            yield name, network.eval(), shapes.normalise(shapes.images), shapes.labels
+            network = models.get(name).network(shapes)
+            yield name, network.eval(), shapes.normalise(shapes.images[:]), shapes.labels
     if fnmatch.fnmatch("resnet18", globs):
         yield resnet18()
 

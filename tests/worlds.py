@@ -17,7 +17,7 @@ from attrcheck.contracts import Batch, Case, Dataset, Method, Settings
 from attrcheck.datasets import dataset
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
-from attrcheck.engine.pairs import Loader
+from attrcheck.engine.loading import Loader
 from attrcheck.models import model
 from attrcheck.protocols.responses import responses
 from attrcheck.tensors import batching as memory

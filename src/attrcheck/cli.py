@@ -18,11 +18,12 @@ from attrcheck.engine.settings import PROFILES, cores
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
+from attrcheck.plugin import tables
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import Align, for_terminal, plain_table, table
 from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     chosen = parser.parse_args(arguments)
     try:
+        tables.bind(tables.find(Path.cwd()))
         chosen.run(chosen)
     except AttrcheckError as error:
         print(for_terminal(cut(f"attrcheck: {error}")), file=sys.stderr)
@@ -95,19 +97,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def list_kind(chosen: argparse.Namespace) -> None:
     """Print the names of a kind, with what is known of each and the first line of its docstring."""
     registry = LISTED[chosen.kind]
-    things = [registry.get(name) for name in registry]
+    missing: dict[str, str] = {}
+    things = [thing for name in registry if (thing := _got(registry, name, missing)) is not None]
     if chosen.kind == "methods":
         things.sort(key=lambda method: (_place(method.family), method.name))
     facts = FACTS.get(chosen.kind, {})
     rows = [
         [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
     ]
+    rows += [[name, *("" for _ in facts), why] for name, why in missing.items()]
     headers = [chosen.kind[:-1], *facts, "what it is"]
-    style = "github" if chosen.markdown else "simple"
-    if chosen.markdown:
-        # A bar would end the cell; |x| stands in many a formula.
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    print(tabulate(rows, headers, style, disable_numparse=True))
+    align: list[Align] = ["left"] * len(headers)
+    show = table if chosen.markdown else plain_table
+    print(show(rows, headers, align))
+
+
+def _got(registry: Registry[Any], name: str, missing: dict[str, str]) -> Any:
+    """What is registered; None, with the reason, for a name whose files are not there."""
+    try:
+        return registry.get(name)
+    except AttrcheckError as error:
+        missing[name] = f"missing: {error}"
+        return None
 
 
 def show_store(chosen: argparse.Namespace) -> None:
@@ -156,7 +167,7 @@ def tell_why(chosen: argparse.Namespace) -> None:
 def try_one(chosen: argparse.Namespace) -> None:
     """Print what a method makes of the images of a case, or where it fails."""
     import attrcheck
-    from attrcheck.engine.evaluation import find
+    from attrcheck.engine.shards import find
     from attrcheck.engine.lab import Lab
     from attrcheck.engine.trying import load_conftest, try_method
 
@@ -190,7 +201,7 @@ def train_all(chosen: argparse.Namespace) -> None:
     from attrcheck.training.loop import train
 
     for data, spec in _pairs(chosen):
-        train(data, spec.name, spec.build, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+        train(data, spec.name, spec.network, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
 
 
 def finetune_all(chosen: argparse.Namespace) -> None:
@@ -199,7 +210,7 @@ def finetune_all(chosen: argparse.Namespace) -> None:
 
     tuning, folder = Tuning(chosen.grid, chosen.removal), chosen.folder or WEIGHTS
     for data, spec in _pairs(chosen):
-        finetune_embedded(data, spec.name, spec.build, tuning, folder=folder, seed=chosen.seed)
+        finetune_embedded(data, spec.name, spec.network, tuning, folder=folder, seed=chosen.seed)
 
 
 def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
@@ -207,7 +218,8 @@ def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
     specs = [models.get(name) for name in models.select(chosen.models)]
     for name in datasets.select(chosen.datasets):
         data = datasets.get(name).load()
-        yield from ((data, spec) for spec in specs if spec.embedded)
+        if isinstance(data, Dataset):
+            yield from ((data, spec) for spec in specs if spec.embedded)
 
 
 def passes(method: Method) -> str:
@@ -233,7 +245,7 @@ def _embedded() -> dict[str, nn.Module]:
 
     data = datasets.get("digits").load()
     specs = [models.get(name) for name in models]
-    return {spec.name: prepare(spec.build(data)) for spec in specs if spec.embedded}
+    return {spec.name: prepare(spec.network(data)) for spec in specs if spec.embedded}
 
 
 def images(spec: ProtocolSpec) -> str:
@@ -271,4 +283,4 @@ def _summary(registered: Any) -> str:
     """The first line of the docstring of the function behind a registered thing."""
     values = (getattr(value, "func", value) for value in vars(registered).values())
     function = next((value for value in values if inspect.isfunction(value)), None)
-    return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+    return cut((inspect.getdoc(function) or "").partition("\n")[0]) if function else ""

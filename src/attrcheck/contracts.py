@@ -48,7 +48,8 @@ class Settings:
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
     free. run: tells this run's records from those of others. verify: the share of stored entries
     that is computed again and compared. isolate: which methods run in processes of their own.
-    timeout: seconds that a batch may take there; None: for ever.
+    timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
+    may be as good as chance.
     """
 
     profile: str
@@ -65,6 +66,7 @@ class Settings:
     verify: float = 0.0
     isolate: Isolate = "off"
     timeout: float | None = None
+    accept_accuracy: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Pixels(Interface):
     def __getitem__(self, part: slice | Tensor) -> Tensor: ...
     @property
     def shape(self) -> torch.Size: ...  # noqa: D102
-    def part(self, part: slice) -> Pixels: ...  # noqa: D102
+    def part(self, part: slice | Tensor) -> Pixels: ...  # noqa: D102
     def fingerprint(self) -> str: ...  # noqa: D102
 
 
@@ -207,11 +209,20 @@ class Dataset:
 
     def head(self, n: int | None) -> Dataset:
         """The first n images, or all."""
-        if n is None or n >= len(self):
-            return self
-        masks = None if self.masks is None else self.masks[:n]
+        return self if n is None or n >= len(self) else self.part(slice(n))
+
+    def part(self, part: slice) -> Dataset:
+        """Some of the images; those that are made on demand are not made yet."""
+
+        def some(pixels: Tensor | Pixels) -> Tensor | Pixels:
+            return pixels.part(part) if hasattr(pixels, "part") else pixels[part]
+
         return replace(
-            self, images=self.images[:n], labels=self.labels[:n], ids=self.ids[:n], masks=masks
+            self,
+            images=some(self.images),
+            labels=self.labels[part],
+            ids=self.ids[part],
+            masks=None if self.masks is None else some(self.masks),
         )
 
     def normalise(self, images: Tensor) -> Tensor:

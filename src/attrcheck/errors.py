@@ -74,3 +74,7 @@ def line_of(error: BaseException, belongs: Callable[[str], bool]) -> str:
 
 class MethodError(AttrcheckError):
     """A method that raised or broke its contract; the message names it and the first bad image."""
+
+
+class ModelError(AttrcheckError):
+    """A model that does not do what a classifier of its dataset does."""

@@ -35,7 +35,7 @@ from hypothesis import strategies as st
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Method, Protocol
 from attrcheck.engine.checking import examine
-from attrcheck.engine.pairs import Loader
+from attrcheck.engine.loading import Loader
 from attrcheck.laws import protocols as laws
 from attrcheck.laws.scenes import KINDS, Scene
 from attrcheck.protocols import ProtocolSpec

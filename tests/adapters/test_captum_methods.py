@@ -11,10 +11,9 @@ from torch import nn
 import attrcheck
 from attrcheck.adapters import captum_methods
 from attrcheck.engine.attribution import attribute_batch
-from attrcheck.engine.pairs import Pair
+from attrcheck.engine.pairs import pair_of
 from attrcheck.errors import MethodError
 from attrcheck.graph.guard import Snapshot
-from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.registry import RegistryError
 from attrcheck.store.entries import Entry, Store, fingerprint
@@ -210,9 +209,7 @@ def test_a_wrapper_registers_like_any_method(registries, subject):
 
 def test_what_captum_cannot_do_is_the_methods_error(network_of):
     data = worlds.blank(3)
-    image = torch.zeros(1, 3, 32, 32)
-    network = network_of(32)
-    pair = Pair(data, "tiny", prepare(network), predictor_of(network), image, data.labels, "x")
+    pair = pair_of(network_of(32), data, "tiny", "cpu")
     with pytest.raises(MethodError, match=r"method 'captum:LRP' .* has no rule defined"):
         attribute_batch(method.get("captum:LRP"), pair, slice(0, 1), 0)
 

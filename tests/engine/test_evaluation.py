@@ -9,8 +9,9 @@ import torch
 import attrcheck
 from attrcheck.contracts import Case, Protocol, Reduction
 from attrcheck.engine import wire
-from attrcheck.engine.evaluation import Evaluation, run_case
+from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.resampling import RESAMPLES
+from attrcheck.engine.shards import Shard
 from attrcheck.protocols.ablation import Ablation
 from attrcheck.store.entries import BusyError, StoreError
 
@@ -194,15 +195,15 @@ def explode(model, images, targets):
 
 
 def test_what_another_process_is_at_work_on_comes_last(tiny, monkeypatch):
-    observe, asked = Evaluation.observe, []
+    observe, asked = Shard.observe, []
 
-    def busy(evaluation, method, wait):
+    def busy(shard, method, wait):
         asked.append(method.name)
         if method.name == "brightness" and not wait:
             raise BusyError
-        return observe(evaluation, method, wait)
+        return observe(shard, method, wait)
 
-    monkeypatch.setattr(Evaluation, "observe", busy)
+    monkeypatch.setattr(Shard, "observe", busy)
     assert list(tiny.run().outcomes) == ["brightness", "slope"]
     assert asked == ["brightness", "slope", "brightness"]
 

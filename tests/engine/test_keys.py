@@ -47,7 +47,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import conftest
 import attrcheck
-from attrcheck.engine.evaluation import key_of
+from attrcheck.engine.shards import key_of
 print(key_of(attrcheck.method.get("first")))
 """
 

@@ -18,7 +18,7 @@ from torch import nn
 import attrcheck
 from attrcheck.contracts import Protocol
 from attrcheck.engine import keys
-from attrcheck.engine.evaluation import key_of
+from attrcheck.engine.shards import key_of
 from attrcheck.protocols.ablation import Ablation
 from attrcheck.store import closures
 from attrcheck.store.fingerprints import of_code, of_value
@@ -340,6 +340,21 @@ class Odd(Protocol):
 
     def reduce(self, rows):
         raise NotImplementedError
+
+
+class Handmade:
+    """A protocol that is not a dataclass: its repr has an address, another in every process."""
+
+    removal = None
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+def test_a_protocol_that_is_not_a_dataclass_counts_by_its_attributes():
+    one, same, other = Handmade(1.0), Handmade(1.0), Handmade(2.0)
+    assert repr(one) != repr(same)
+    assert keys.of_settings(one) == keys.of_settings(same) != keys.of_settings(other)
 
 
 def test_fields_of_a_protocol_count_by_value_whatever_its_repr_says():

@@ -15,7 +15,7 @@ UNITS = 16
 
 def perceptron(data: Dataset, seed: int = 0) -> nn.Sequential:
     """A random network with one hidden layer for the images of a dataset."""
-    pixels = data.images[0].numel()
+    pixels = data.images.shape[1:].numel()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         parts = nn.Linear(pixels, UNITS), nn.ReLU(), nn.Linear(UNITS, data.classes)

@@ -14,14 +14,13 @@ from torch import nn
 
 from attrcheck.checks import check
 from attrcheck.contracts import Lab, Pair, Tuning, Verdict
-from attrcheck.datasets import dataset as datasets
+from attrcheck.datasets.digits import digits
 from attrcheck.methods import method as methods
 from attrcheck.protocols.responses import responses
 from attrcheck.protocols.single_deletion import SingleDeletion
 from attrcheck.training.finetuning import Deletion
 from attrcheck.training.loop import Recipe, accuracy, trained
 
-DATASET = "digits"
 METHODS = ("input_x_gradient", "integrated_gradients", "gradcam")
 IMAGES, SEEDS = 100, 5
 RECIPE = Recipe(epochs=20, batch=32, rate=4e-3, decay=0.05, warmup=0.3, shift=2)
@@ -133,14 +132,14 @@ def explained(lab: Lab, design: Design, seed: int) -> Explained:
 
 def pair_of(lab: Lab, design: Design, seed: int) -> Pair:
     """A network of this design, after training on images of which half lack a cell."""
-    data = datasets.get(DATASET).load()
+    data = digits()
     assert data.training is not None
     images, labels = data.training()
-    delete = Deletion.of(data, Tuning(), images.device)
+    delete = Deletion.of(data, Tuning(), data.labels.device)
 
     def build() -> nn.Module:
         return design.build(data.channels, data.classes)
 
-    normalised = data.normalise(images)
+    normalised = data.normalise(images[:])
     network = trained(build, normalised, labels, RECIPE, seed, delete.at_random)
     return lab.pair_of(network, data.head(IMAGES))

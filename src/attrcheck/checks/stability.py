@@ -146,7 +146,7 @@ def softened(pair: Pair) -> Pair:
 @functools.lru_cache(maxsize=3)
 def turned_back(pair: Pair, percent: int) -> Pair:
     """The pair with the weights of a checkpoint in place of the last ones."""
-    network = models.get(pair.model).build(pair.dataset)
+    network = models.get(pair.model).network(pair.dataset)
     load_weights(network, pair.dataset.name, pair.model, percent)
     network = network.eval().to(pair.images.device)
     like = pair.images[:2]

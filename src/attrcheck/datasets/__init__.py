@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attrcheck.contracts import Dataset
+from attrcheck.contracts import Dataset, Pictures
 from attrcheck.errors import AttrcheckError
 from attrcheck.registry import Registry
 
@@ -24,12 +24,22 @@ class DatasetSpec:
     """
 
     name: str
-    load: Callable[[], Dataset]
+    load: Callable[[], Dataset | Pictures]
     offers: tuple[str, ...] = ()
     depends: Sequence[str] = ()
 
 
-dataset = Registry("dataset", DatasetSpec, __name__)
+dataset = Registry(
+    "dataset",
+    DatasetSpec,
+    __name__,
+    prefixes={
+        "folder": "attrcheck.datasets.folders",
+        "torchvision": "attrcheck.adapters.torchvision_datasets",
+        "hf": "attrcheck.adapters.hf_datasets",
+    },
+    place_counts=False,
+)
 
 
 def checked(data: Dataset) -> Dataset:
@@ -43,7 +53,7 @@ def checked(data: Dataset) -> Dataset:
     for what, size in sizes.items():
         if size != n:
             raise DatasetError(f"{where}: {n} images but {size} {what}")
-    if data.images.ndim != 4 or not len(data.mean) == len(data.std) == data.channels:
+    if len(data.images.shape) != 4 or not len(data.mean) == len(data.std) == data.channels:
         raise DatasetError(
             f"{where}: images must be [N, C, H, W] with one mean and one std per channel, "
             f"not {list(data.images.shape)} with {len(data.mean)} and {len(data.std)}"

@@ -72,7 +72,8 @@ def attribute(
             f"{_where(method, pair)} returned a constant map for image "
             f"{_first(pair, constant)}: it ranks no pixel above another"
         )
-    return Entry({"maps": maps}, {"seconds": seconds, "constant": int(constant.sum())})
+    facts = {"seconds": seconds, "constant": int(constant.sum()), "images": len(maps)}
+    return Entry({"maps": maps}, facts)
 
 
 def not_applicable(method: Method, pair: Pair) -> str | None:
@@ -227,7 +228,7 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
             if holds(maps):
                 raise MethodError(f"{_where(method, pair)} returned {kind}, not floats as they are")
         maps = maps.detach()
-        if tuple(maps.shape) == tuple(images.shape):
+        if tuple(maps.shape) in (tuple(images.shape), (n, 1, height, width)):
             maps = maps.sum(1)
         if tuple(maps.shape) != (n, height, width):
             raise MethodError(

@@ -14,10 +14,10 @@ from attrcheck.contracts import Case, Check, Method, Verdict
 from attrcheck.engine import keys
 from attrcheck.engine.attribution import not_applicable, unchanged
 from attrcheck.engine.cases import sample
-from attrcheck.engine.evaluation import key_of
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import CheckResult, CheckStatus, plain_figures
+from attrcheck.engine.shards import key_of
 from attrcheck.errors import MethodError
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols

@@ -1,31 +1,27 @@
-"""Evaluate one case: maps, rows and scores of its methods, from the store or computed once."""
+"""Evaluate one case: what was observed shard by shard, joined, reduced to scores."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, is_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
-from attrcheck.engine import keys
-from attrcheck.engine.attribution import Reattribution, attribute, not_applicable, unchanged
-from attrcheck.engine.observing import observe, observe_intact, observe_shared
-from attrcheck.engine.pairs import Loader, Pair
-from attrcheck.engine.resampling import interval, replicate, resample
+from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
+from attrcheck.engine.loading import Loader
+from attrcheck.engine.pairs import Pair
+from attrcheck.engine.plausibility import caveats
+from attrcheck.engine.resampling import draws, interval, replicate
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
-from attrcheck.errors import AttrcheckError, MethodError, cut, text_of
-from attrcheck.methods import method as methods
+from attrcheck.engine.shards import Shard, find, joined_entry
+from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.digests import digest
-from attrcheck.store.entries import BusyError, Entry, Key, Store, VerificationError
-from attrcheck.tensors.batching import limited_to
+from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
 
 Progress = Callable[[str], None]
 PLAIN = (bool, int, float, type(None))
@@ -57,17 +53,24 @@ class Evaluation:
     @property
     def pair(self) -> Pair:
         """The loaded pair; loaded again after a method has spoilt it."""
-        images, tuning = self.settings.images, self.protocol.tuning
-        if tuning is not None:
-            # A model of its own has maps of its own: none are made for images that do not count.
-            images = self._most(images)
-        pair = self.loader.pair(self.case.dataset, self.case.model, images, tuning)
+        return self._pair(None)
+
+    def _pair(self, shard: int | None) -> Pair:
+        tuning = self.protocol.tuning
+        pair = self.loader.pair(self.case.dataset, self.case.model, self._attributed, tuning, shard)
         return self.alter(pair) if self.alter else pair
 
     @property
+    def _attributed(self) -> int | None:
+        """How many images have maps; None: all."""
+        # A model of its own has maps of its own: none are made for images that do not count.
+        images = self.settings.images
+        return images if self.protocol.tuning is None else self._most(images)
+
+    @cached_property
     def images(self) -> int:
         """How many images the protocol scores."""
-        total = len(self.pair.images)
+        total = self.loader.count(self.case.dataset, self._attributed)
         return min(total, self._most(total) or total)
 
     def _most(self, images: int | None) -> int | None:
@@ -77,104 +80,79 @@ class Evaluation:
         return most if images is None else min(images, most)
 
     @cached_property
-    def intact(self) -> Rows:
-        """What the model makes of the images as they are, once for all methods and protocols."""
-        pair = self.pair
-        name = f"shared/{self.case.pair}/intact"
-        return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
-
-    @cached_property
-    def shared(self) -> Rows:
-        """What the protocol observes without a map, once for all methods."""
-        shared = self.protocol.shared
-        if shared is None:
-            return {}
-        pair, images, seed = self.pair, self.images, self.settings.seed
-
-        def compute() -> Entry:
-            return Entry(observe_shared(shared, pair, images, self.intact, seed))
-
-        name = f"shared/{self.case.pair}/{shared.key}"
-        key = {**keys.of_shared(pair.key, shared, images, seed), **self._declared}
-        return self.store.obtain(name, key, compute).arrays
-
-    def maps(self, method: Method, wait: bool = True) -> Entry:
-        """The method's maps, which the protocols of the pair share."""
-        if base := base_of(method):
-            entry = self.maps(base, wait)
-            return Entry({"maps": np.abs(entry.arrays["maps"])}, entry.info)
-        pair, seed = self.pair, self.settings.seed
-
-        def compute() -> Entry:
-            with limited_to(self.settings.memory):
-                return attribute(method, pair, seed)
-
-        name = f"maps/{self.case.pair}/{method.name}"
-        key = keys.of_maps(pair.key, key_of(method), seed)
-        return self.store.obtain(name, key, compute, wait)
-
-    def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
-        """What the protocol observed of the method, from the store if nothing has changed."""
-        if reason := not_applicable(method, self.pair):
-            return Outcome("not_applicable", reason)
-        pair, protocol, images = self.pair, self.protocol, self.images
-
-        def compute() -> Entry:
-            maps = self.maps(method, wait)
-            base = base_of(method)
-            again = Reattribution(
-                base or method, pair, self.settings.seed, absolute=base is not None
+    def shards(self) -> list[Shard]:
+        """The images that are scored, shard by shard; a protocol that trains gets them at once."""
+        if self.protocol.training_images:
+            sizes: list[tuple[int | None, int]] = [(None, self.images)]
+        else:
+            size = self.loader.shard
+            sizes = [
+                (start // size, min(size, self.images - start))
+                for start in range(0, self.images, size)
+            ]
+        return [
+            Shard(
+                case=self.case,
+                protocol=self.protocol,
+                settings=self.settings,
+                store=self.store,
+                load=partial(self._pair, number),
+                number=number or 0,
+                images=size,
             )
-            intact, shared = self.intact, self.shared  # before passes are counted
-            # Some protocols call the method again.
-            watched = (
-                unchanged(again.method, pair) if methods.is_own(method.name) else nullcontext()
-            )
-            with limited_to(self.settings.memory), watched:
-                rows, passes = observe(
-                    protocol, pair, images, maps.arrays["maps"], intact, shared, again
-                )
-            stated = list(map(float, method.passes))
-            counted = {"attribution": stated, "observation": passes}
-            return Entry(rows, {**maps.info, "passes": counted})
+            for number, size in sizes
+        ]
 
-        observation = protocol.observation or self.case.protocol
-        name = f"records/{self.case.pair}-{observation}/{method.name}"
-        key = keys.of_rows(
-            pair.key, key_of(method), protocol, images, self.settings.seed, self._training
-        )
-        return self.store.obtain(name, {**key, **self._declared}, compute, wait)
+    @property
+    def correct(self) -> NDArray[np.generic]:
+        """Which of the scored images the model gets right."""
+        return np.concatenate([shard.intact["correct"] for shard in self.shards])[: self.images]
 
-    @cached_property
-    def _declared(self) -> Key:
-        """What the protocol is declared to depend on beside its code."""
-        spec = protocols.get(self.case.protocol)
-        declared = keys.of_depends(spec.depends, spec.build)
-        return {"declared by the protocol": digest(*declared)} if declared else {}
+    def caveats(self, correct: NDArray[np.generic]) -> list[str]:
+        """What is to be said of the images and the model, which must be better than chance."""
+        trained = self.loader.trained(self.case.dataset, self.case.model, self.protocol.tuning)
+        labels = trained.data.labels[: self.images].numpy()
+        return caveats(correct, labels, trained.data.classes, self.settings.accept_accuracy)
 
-    @cached_property
-    def _training(self) -> str:
-        """What networks of the protocol's own learn from, where it trains some."""
-        return keys.of_training(self.pair.reference) if self.protocol.training_images else ""
+    def maps(self, method: Method) -> NDArray[np.generic]:
+        """The method's maps of the images that are scored."""
+        return np.concatenate([shard.maps(method).arrays["maps"] for shard in self.shards])[
+            : self.images
+        ]
 
     def observe_all(self, progress: Progress = lambda text: None) -> dict[str, Entry | Outcome]:
-        """What was observed of every method; one that fails fails alone, and the others go on.
+        """What was observed of every method; one that fails fails alone, and the others go on."""
+        names = self.settings.methods
+        ends: dict[str, Outcome] = {}
+        entries: dict[str, list[Entry]] = {name: [] for name in names}
+        for shard in self.shards:
+            left = [name for name in names if name not in ends]
+            for name, observed in self._observe(shard, left, progress):
+                if isinstance(observed, Outcome):
+                    ends[name] = observed
+                else:
+                    entries[name].append(observed)
+        sizes = [shard.images for shard in self.shards]
+        return {name: ends.get(name) or joined_entry(entries[name], sizes) for name in names}
+
+    def _observe(
+        self, shard: Shard, names: list[str], progress: Progress
+    ) -> Iterator[tuple[str, Entry | Outcome]]:
+        """What was observed of methods on one shard.
 
         What another process is computing comes last: by then there is little to wait for.
         """
-        names = self.settings.methods
-        observed: dict[str, Entry | Outcome] = {}
-        for wait in (False, True):
-            for name in (name for name in names if name not in observed):
-                progress(f"{self.case.id} {name}")
+        busy: list[str] = []
+        for wait, chosen in ((False, names), (True, busy)):
+            for name in chosen:
+                progress(f"{shard.name} {name}")
                 try:
-                    observed[name] = self.observe(find(name), wait)
+                    yield name, shard.observe(find(name), wait)
                 except BusyError:
-                    continue
+                    busy.append(name)
                 except (MethodError, VerificationError) as error:
-                    observed[name] = Outcome("error", str(error))
-                    self.loader.forget(self.pair)
-        return {name: observed[name] for name in names}
+                    self.loader.forget(shard.pair)
+                    yield name, Outcome("error", str(error))
 
     def rows(self) -> dict[str, Rows]:
         """The rows of every method that is applicable and does not fail; the item tells who is."""
@@ -188,43 +166,57 @@ class Evaluation:
 
     def score(self, protocol: Protocol, observed: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
         """Every method's outcome."""
-        counts = resample(self.images, self.settings.seed, self.case.pair)
+        rows = {name: one.arrays for name, one in observed.items() if isinstance(one, Entry)}
+        reductions = {name: protocol.reduce(some) for name, some in rows.items()}
+        scored = {name: rows[name] for name, one in reductions.items() if np.isfinite(one.score)}
+        replicates: dict[str, list[NDArray[np.float64]]] = {name: [] for name in scored}
+        for counts in draws(self.images, self.settings.seed, self.case.pair):
+            for name, some in scored.items():
+                replicates[name].append(replicate(protocol, some, counts))
         return {
-            name: entry if isinstance(entry, Outcome) else self._score(protocol, entry, counts)
+            name: entry
+            if isinstance(entry, Outcome)
+            else _outcome(entry, reductions[name], replicates.get(name, []))
             for name, entry in observed.items()
         }
 
-    def _score(self, protocol: Protocol, entry: Entry, counts: NDArray[np.int64]) -> Outcome:
-        reduction = protocol.reduce(entry.arrays)
-        facts: dict[str, Any] = {
-            "seconds": entry.info["seconds"] / len(self.pair.images),
-            "constant_maps": entry.info["constant"],
-            "undefined_images": reduction.undefined,
-            "passes": entry.info["passes"],
-            "fingerprint": entry.origin.fingerprint if entry.origin else "",
-        }
-        if not np.isfinite(reduction.score):
-            reason = "the protocol defines no score for these maps"
-            return Outcome("undefined", reason, **facts)
-        replicates = replicate(protocol, entry.arrays, counts)
-        low, high = interval(replicates)
-        return Outcome(
-            "ok",
-            score=float(reduction.score),
-            low=low,
-            high=high,
-            curve=Curve.of(reduction.curve),
-            replicates=replicates,
-            **facts,
-        )
+
+def _outcome(entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]]) -> Outcome:
+    """What became of a method; without replicates its score is not defined."""
+    facts: dict[str, Any] = {
+        "seconds": entry.info["seconds"] / entry.info["images"],
+        "constant_maps": entry.info["constant"],
+        "undefined_images": reduction.undefined,
+        "passes": entry.info["passes"],
+        "fingerprint": entry.origin.fingerprint if entry.origin else "",
+    }
+    if not replicates:
+        reason = "the protocol defines no score for these maps"
+        return Outcome("undefined", reason, **facts)
+    scores = np.concatenate(replicates)
+    low, high = interval(scores)
+    return Outcome(
+        "ok",
+        score=float(reduction.score),
+        low=low,
+        high=high,
+        curve=Curve.of(reduction.curve),
+        replicates=scores,
+        **facts,
+    )
 
 
-def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
-    """Score every method of a case."""
+def run_case(
+    evaluation: Evaluation, progress: Progress, tell: Progress = lambda text: None
+) -> CaseResult:
+    """Score every method of a case; before anything is attributed, `tell` the accuracy."""
     torch.set_num_threads(evaluation.settings.threads)
     evaluation.store.open()
     _warn(evaluation)
-    accuracy = float(evaluation.intact["correct"][: evaluation.images].mean())
+    correct = evaluation.correct
+    accuracy = float(correct.mean())
+    tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
+    remarks = evaluation.caveats(correct)
     observed = evaluation.observe_all(progress)
     protocol = evaluation.settled(observed)
     return CaseResult(
@@ -234,43 +226,15 @@ def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
         accuracy=accuracy,
         outcomes=evaluation.score(protocol, observed),
         protocol_settings=_settings(protocol),
-        tuning=dict(evaluation.pair.tuned),
+        tuning=dict(evaluation.shards[0].pair.tuned),
         problems=evaluation.store.take_problems(),
+        caveats=remarks,
         provenance=join(
             Provenance(origin.stored, origin.versions, {evaluation.case.id: {name: origin.created}})
             for name, entry in observed.items()
             if isinstance(entry, Entry) and (origin := entry.origin) is not None
         ),
     )
-
-
-def find(name: str) -> Method:
-    """The method; one that cannot be imported fails alone like any other."""
-    try:
-        return methods.get(name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise MethodError(f"method {name!r} cannot be loaded: {text_of(error)}") from error
-
-
-def base_of(method: Method) -> Method | None:
-    """The method whose maps this one takes the absolute values of, if there is one."""
-    return find(method.absolute_of) if method.absolute_of else None
-
-
-def key_of(method: Method) -> str:
-    """What tells one version of a method from another."""
-    base = base_of(method)
-    try:
-        return keys.of_method(method, base)
-    except (AttrcheckError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        raise MethodError(
-            f"method {method.name!r}: what it holds cannot be told from anything else, so that "
-            f"its results cannot be kept: {text_of(error)}"
-        ) from error
 
 
 def _warn(evaluation: Evaluation) -> None:

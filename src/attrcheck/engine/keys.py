@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from attrcheck.contracts import Dataset, Method, Protocol, Shared, Tuning
+from attrcheck.contracts import Dataset, Method, Pixels, Protocol, Shared, Tuning
 from attrcheck.errors import AttrcheckError
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
@@ -35,10 +35,13 @@ from attrcheck.training.finetuning import finetune
 
 ENGINE = (
     "attrcheck.contracts",
+    "attrcheck.datasets.pixels",
     "attrcheck.engine.attribution",
+    "attrcheck.engine.loading",
     "attrcheck.engine.observing",
     "attrcheck.engine.pairs",
     "attrcheck.engine.retraining",
+    "attrcheck.engine.shards",
     "attrcheck.protocols.responses",
     "attrcheck.tensors.batching",
 )
@@ -58,7 +61,13 @@ def engine() -> str:
 
 def of_dataset(data: Dataset) -> str:
     """All of a dataset that an evaluation sees."""
-    return digest(data.images, data.labels, data.masks, data.classes, data.mean, data.std, data.ids)
+    images, masks = _of_pixels(data.images), _of_pixels(data.masks)
+    return digest(images, data.labels, masks, data.classes, data.mean, data.std, data.ids)
+
+
+def _of_pixels(pixels: Tensor | Pixels | None) -> Any:
+    """A tensor as it is; what is made on demand by what tells it from any other."""
+    return pixels if pixels is None or isinstance(pixels, Tensor) else pixels.fingerprint()
 
 
 def of_network(network: nn.Module) -> str:
@@ -68,17 +77,22 @@ def of_network(network: nn.Module) -> str:
 
 def of_training(data: Dataset) -> str:
     """The training split of a dataset, which is made when it is asked for."""
-    return digest(*data.training()) if data.training else ""
+    if data.training is None:
+        return ""
+    images, labels = data.training()
+    return digest(_of_pixels(images), labels)
 
 
-def of_pair(
-    data: Dataset, whole: Dataset, build: Callable[..., Any], network: nn.Module, device: str
+def of_trained(
+    reference: Dataset, build: Callable[..., Any], network: nn.Module, device: str
 ) -> Key:
-    """The images, and the network with its weights, as they are prepared on a kind of device."""
+    """A network with its weights as it is prepared on a kind of device, and what methods may see.
+
+    `reference`: what they are handed of the dataset.
+    """
     return {
         **of_preparation(),
-        "images": of_dataset(data),
-        "dataset": of_dataset(whole),
+        "dataset": of_dataset(reference),
         "model": of_code(build),
         "network": of_network(network),
         "device": torch.device(device).type,
@@ -153,10 +167,10 @@ def of_observer(observer: Protocol | Shared) -> str:
 
 
 def of_settings(observer: Protocol | Shared) -> str:
-    """The values of all fields; of what is not a dataclass, its repr."""
+    """The values of all fields; of what is not a dataclass, those of its attributes."""
     names = getattr(observer, "__dataclass_fields__", None)
     if names is None:
-        return of_value(repr(observer))
+        return of_value(observer)
     return of_value({name: getattr(observer, name) for name in names})
 
 

@@ -14,11 +14,13 @@ from torch import Tensor, nn
 from attrcheck import contracts
 from attrcheck.contracts import Case, Check, Dataset, Protocol, Settings, Tuning, Verdict
 from attrcheck.engine import keys, remote
-from attrcheck.engine.evaluation import Evaluation, Progress, find
-from attrcheck.engine.pairs import Loader, Pair, pair_of
+from attrcheck.engine.evaluation import Evaluation, Progress
+from attrcheck.engine.loading import Loader
+from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.resampling import resample
 from attrcheck.engine.results import plain_figures
 from attrcheck.engine.retraining import of_training, trainer
+from attrcheck.engine.shards import find
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Key, Store
@@ -92,7 +94,7 @@ class Lab:
         settings = replace(self.settings, images=len(pair.images))
         case = Case(pair.dataset.name, pair.model, "morf")
         maps = Evaluation(case, settings, self.store, self.loader).maps(find(method))
-        return cast("NDArray[np.float32]", maps.arrays["maps"])
+        return cast("NDArray[np.float32]", maps)
 
     def keep(
         self,

@@ -1,12 +1,12 @@
-"""Pairs: a dataset x model, loaded once per process, checked, prepared, on the device."""
+"""Pairs: some images of a dataset and a model, prepared, checked, on the device."""
 
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -14,62 +14,140 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
-from attrcheck.datasets import DatasetError, checked
-from attrcheck.datasets import dataset as datasets
-from attrcheck.engine import keys
+from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
-from attrcheck.engine.tuned import tuned
-from attrcheck.errors import AttrcheckError
+from attrcheck.engine.plausibility import check_logits
+from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
-from attrcheck.models import model as models
-from attrcheck.store.digests import digest
-from attrcheck.store.entries import Key, Store
+from attrcheck.store.entries import Key
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
-from attrcheck.training.weights import load_weights
 
-KEPT = 2
-"""Pairs, and datasets, that stay loaded: the next item likely needs one of them again."""
+if TYPE_CHECKING:
+    from attrcheck.engine.loading import Loader
 
-T = TypeVar("T")
+BLOCK = 256
+"""Images that shards are multiples of, by position; batches never cross the border of a block.
+
+So batches, which floats depend on, are the same whatever the shards.
+"""
 
 
-class ModelError(AttrcheckError):
-    """A model that does not do what a classifier of its dataset does."""
+PIXELS = ("images", "labels")
+"""The parts of a pair that come of its dataset, unless they are changed."""
+NETWORKS = ("network", "original", "predictor")
+"""The parts that come of its model, unless they are changed."""
 
 
 class Source(NamedTuple):
-    """What a pair is loaded by."""
+    """What a pair is loaded by; shard: which of its images, None: all."""
 
     dataset: str
     model: str
     images: int | None
     tuning: Tuning | None
+    shard: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """A network as its author built it, and as it is traced when that is first asked for.
+
+    images: like those that it will see. spec: what may help to trace it.
+    """
+
+    original: nn.Module
+    images: Tensor
+    spec: ModelSpec | None = None
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """As methods take it apart."""
+        return prepare(self.original, self.images, **self._help)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """As protocols ask it."""
+        return predictor_of(self.original, self.images, **self._help)
+
+    @property
+    def _help(self) -> dict[str, Any]:
+        spec = self.spec
+        return {"leaf": spec.leaf, "concrete_args": spec.concrete_args} if spec else {}
+
+
+def forms_of(
+    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
+) -> Forms:
+    """A network in its three forms, for images of the size that the dataset has."""
+    return Forms(copy.deepcopy(network).eval(), noise_like(data, device), spec)
+
+
+def noise_like(data: Dataset, device: str) -> Tensor:
+    """Two images without any sense, of the size that the dataset has, so that none is read."""
+    noise = torch.randn(2, *data.images.shape[1:], generator=torch.Generator().manual_seed(0))
+    return noise.to(device)
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
     """A dataset x model, ready; see `contracts.Pair`.
 
-    whole: all of the dataset, if it has more images than are used. loader: where it came from.
+    make: gives the dataset with its images in memory, when they are first asked for. whole: what
+    stands for all of the dataset, if it has more images than are used. loader: where it came from.
     source: what that was asked for. changes: what was put in place of its parts since.
     """
 
     dataset: Dataset
     model: str
-    network: nn.Module
-    original: nn.Module
-    predictor: Predictor
-    images: Tensor
-    labels: Tensor
+    forms: Forms
+    device: str
     key: Key
+    make: Callable[[], Dataset]
     tuned: Mapping[str, Any] = field(default_factory=dict)
     whole: Dataset | None = None
     loader: Loader | None = None
     source: Source | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def made(self) -> Dataset:
+        """The dataset with its images and masks in memory."""
+        return self.make()
+
+    @cached_property
+    def images(self) -> Tensor:
+        """All images, normalised, on the device."""
+        images: Tensor | None = self.changes.get("images")
+        if images is not None:
+            return images
+        return self.made.normalise(self.made.images[:].to(self.device))
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """The labels, on the device."""
+        labels: Tensor = self.changes.get("labels", self.dataset.labels)
+        return labels.to(self.device)
+
+    @property
+    def network(self) -> nn.Module:
+        """Prepared, for methods to take apart."""
+        return cast(nn.Module, self._form("network"))
+
+    @property
+    def original(self) -> nn.Module:
+        """As its author built it."""
+        return cast(nn.Module, self._form("original"))
+
+    @property
+    def predictor(self) -> Predictor:
+        """For protocols to ask."""
+        return cast(Predictor, self._form("predictor"))
+
+    def _form(self, name: str) -> Any:
+        return self.changes[name] if name in self.changes else getattr(self.forms, name)
 
     @property
     def name(self) -> str:
@@ -89,11 +167,13 @@ class Pair:
         """The batches that all images, or the first of them, are cut into, alike in every run."""
         size = quick_size(self.images)
         end = len(self.images) if images is None else min(images, len(self.images))
-        return (slice(start, min(start + size, end)) for start in range(0, end, size))
+        for first in range(0, end, BLOCK):
+            last = min(first + BLOCK, end)
+            yield from (slice(at, min(at + size, last)) for at in range(first, last, size))
 
     def batch(self, part: slice, seed: int, intact: Rows) -> Batch:
         """Some of the images, as a protocol gets them."""
-        masks = self.dataset.masks
+        masks = self.made.masks
         return Batch(
             images=self.images[part],
             labels=self.labels[part],
@@ -128,7 +208,18 @@ class Pair:
         """The pair with other networks, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
         key = {**self.key, "altered": f"{before}{how};"}
-        return replace(self, key=key, changes={**self.changes, **changes}, **changes)
+        return replace(self.changed(changes), key=key)
+
+    def changed(self, changes: Mapping[str, Any]) -> Pair:
+        """The pair with other parts, which no key tells yet; pictures are not read again."""
+        before = dict(self.changes)
+        parts = {name: part for name, part in changes.items() if name not in PIXELS + NETWORKS}
+        if "dataset" in parts:
+            parts["make"] = partial(in_memory, parts["dataset"])
+            before = {name: part for name, part in before.items() if name not in PIXELS}
+        else:
+            parts["make"] = lambda: self.made
+        return replace(self, changes={**before, **changes}, **parts)
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
@@ -137,81 +228,15 @@ class Pair:
         return self.loader.pair(dataset, self.model, images)
 
 
-@dataclass
-class Loader:
-    """Loads pairs for one device, and keeps the last few; fine-tuned weights go to the store."""
-
-    device: str
-    store: Store | None = None
-    remote: Remote | None = None
-    _pairs: OrderedDict[Any, Pair] = field(default_factory=OrderedDict, repr=False)
-    _datasets: OrderedDict[Any, Dataset] = field(default_factory=OrderedDict, repr=False)
-
-    def pair(
-        self, dataset: str, model: str, images: int | None = None, tuning: Tuning | None = None
-    ) -> Pair:
-        """The pair with its first `images` images, or all.
-
-        With `tuning` the model is fine-tuned first: from the weights that ship with the package,
-        from the store, or here and now.
-        """
-
-        def load() -> Pair:
-            return self._load(dataset, model, images, tuning)
-
-        return _kept(self._pairs, (dataset, model, images, tuning), load)
-
-    def forget(self, pair: Pair) -> None:
-        """Load a dataset and its models anew when next asked for: a method may have spoilt them."""
-        name = pair.dataset.name
-        for key in [key for key, known in self._pairs.items() if known.dataset.name == name]:
-            del self._pairs[key]
-        self._datasets.pop(name, None)
-
-    def dataset(self, name: str) -> Dataset:
-        """The whole dataset, which must have what it is registered to offer."""
-        return _kept(self._datasets, name, lambda: _load_dataset(name))
-
-    def _load(self, dataset: str, model: str, images: int | None, tuning: Tuning | None) -> Pair:
-        whole = self.dataset(dataset)
-        spec = models.get(model)
-        network = _build(spec, whole.head(images), self.device)
-        facts: Mapping[str, Any] = {}
-        if tuning is not None:
-            network, facts = tuned(network, whole, spec, tuning, self.store)
-        data = whole.head(images)
-        origin = datasets.get(dataset)
-        declared = [
-            *keys.of_depends(origin.depends, origin.load),
-            *keys.of_depends(spec.depends, spec.build),
-        ]
-        key = {
-            **keys.of_pair(data, whole, spec.build, network, self.device),
-            **({"declared": digest(*declared)} if declared else {}),
-            **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
-        }
-        pair = pair_of(network, data, model, self.device, spec)
-        source = Source(dataset, model, images, tuning)
-        return replace(pair, key=key, tuned=facts, whole=whole, loader=self, source=source)
-
-
-def pair_of(
-    network: nn.Module, data: Dataset, model: str, device: str, spec: ModelSpec | None = None
-) -> Pair:
+def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
     """A network in its three forms and the images as it wants them; nothing is put on record."""
-    images = data.normalise(data.images.to(device))
-    tracing: dict[str, Any] = {"images": images[:2]}
-    if spec:
-        tracing |= {"leaf": spec.leaf, "concrete_args": spec.concrete_args}
     return Pair(
         dataset=data,
         model=model,
-        network=prepare(network, **tracing),
-        original=copy.deepcopy(network).eval(),
-        predictor=predictor_of(network, **tracing),
-        images=images,
-        labels=data.labels.to(device),
+        forms=forms_of(network, data, device),
+        device=device,
         key={},
+        make=partial(in_memory, data),
     )
 
 
@@ -220,55 +245,5 @@ def check(pair: Pair) -> None:
     images, data = pair.images[:2], pair.dataset
     with torch.inference_mode():
         output = pair.predictor(images)
-    shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
     where = f"model {pair.model!r} on dataset {data.name!r}"
-    if shape != [len(images), data.classes]:
-        raise ModelError(
-            f"{where}: the output must be logits [{len(images)}, {data.classes}], one row per "
-            f"image, but is {shape}"
-        )
-    if not output.isfinite().all():
-        raise ModelError(f"{where}: logits are not finite")
-
-
-def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
-    """What is remembered under a key, else loaded; the oldest is forgotten."""
-    if key not in memory:
-        memory[key] = load()
-        while len(memory) > KEPT:
-            memory.popitem(last=False)
-    memory.move_to_end(key)
-    return memory[key]
-
-
-def _load_dataset(name: str) -> Dataset:
-    spec = datasets.get(name)
-    data = _copied(checked(spec.load()))
-    for offer in spec.offers:
-        if getattr(data, offer, None) is None:
-            raise DatasetError(f"dataset {name!r} offers {offer!r}, but Dataset.{offer} is None")
-    return data
-
-
-def _copied(data: Dataset) -> Dataset:
-    """The dataset with tensors of its own: whoever made it may hand out the same ones again."""
-
-    def training() -> tuple[Tensor, Tensor]:
-        images, labels = data.training()  # type: ignore[misc]
-        return images.clone(), labels.clone()
-
-    return replace(
-        data,
-        images=data.images.clone(),
-        labels=data.labels.clone(),
-        masks=None if data.masks is None else data.masks.clone(),
-        training=training if data.training else None,
-    )
-
-
-def _build(spec: ModelSpec, data: Dataset, device: str) -> nn.Module:
-    """The network with its weights, on the device; a copy, as a builder may keep its own."""
-    network = copy.deepcopy(spec.build(data))
-    if spec.embedded:
-        load_weights(network, data.name, spec.name)
-    return network.eval().to(device)
+    check_logits(output, len(images), data.classes, where)

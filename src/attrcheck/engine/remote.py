@@ -26,8 +26,9 @@ from torch import Tensor
 from attrcheck import contracts
 from attrcheck.contracts import Dataset, Method, Settings
 from attrcheck.engine.attribution import attribute, attribute_batch, not_applicable, unchanged
-from attrcheck.engine.evaluation import find
-from attrcheck.engine.pairs import Loader, Pair, Source
+from attrcheck.engine.loading import Loader
+from attrcheck.engine.pairs import Pair, Source
+from attrcheck.engine.shards import find
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.isolation.zygote import AVAILABLE, Copy, Zygote, ZygoteLostError, limit_memory
 from attrcheck.methods import method as methods
@@ -326,7 +327,7 @@ def _pair(loader: Loader, request: Request) -> Pair:
     for name, value in changes.items():
         if isinstance(value, Dataset):
             changes[name] = replace(value, training=pair.dataset.training)
-    altered = replace(pair, **changes)
+    altered = pair.changed(changes)
     if getattr(altered.network, "code", None) != code:
         raise AttrcheckError(f"an altered network of {pair.name} does not survive being sent")
     return altered

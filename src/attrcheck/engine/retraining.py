@@ -44,7 +44,7 @@ def trainer(learnt: Pair, seed: int) -> Callable[[Tensor, int], nn.Module]:
     device = learnt.images.device
 
     def build() -> nn.Module:
-        return models.get(learnt.model).build(learnt.dataset).to(device)
+        return models.get(learnt.model).network(learnt.dataset).to(device)
 
     def train(images: Tensor, epochs: int) -> nn.Module:
         first = derive(seed, "retraining", learnt.name)
@@ -61,11 +61,4 @@ def of_training(pair: Pair, count: int) -> Pair:
     images, labels = (part[:count] for part in data.training())
     ids = tuple(f"{data.name}/training/{place}" for place in range(len(images)))
     part = replace(data, images=images, labels=labels, ids=ids, masks=None)
-    device = pair.images.device
-    return pair.altered(
-        f"training {count}",
-        dataset=part,
-        whole=None,
-        images=data.normalise(images.to(device)),
-        labels=labels.to(device),
-    )
+    return pair.altered(f"training {count}", dataset=part, whole=None)

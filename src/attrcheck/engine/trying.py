@@ -68,7 +68,8 @@ def stepped(method: Method) -> Method:
 def load_conftest(path: Path, attrcheck: ModuleType) -> None:
     """Register what a project's conftest.py brings, as pytest would."""
     spec = importlib.util.spec_from_file_location("conftest", path)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     sys.path.insert(0, str(path.parent))
     module = sys.modules["conftest"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -93,16 +93,17 @@ def _equivalent(model: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     return kind(**{key: value for key, value in given.items() if key in names})
 
 
-def _reduction(
-    kind: type[Mean], operand: Any, *settings: Any, keepdim: bool = False, **options: Any
-) -> nn.Module | None:
+def _reduction(kind: type[Mean], operand: Any, *settings: Any, **options: Any) -> Mean | None:
     """A mean or sum over axes of each image; None if images are mixed, or it cannot be told."""
-    named = options.pop("dim", options.pop("axis", None))
-    dim, kept, *others = (*settings, *(named, keepdim)[len(settings) :])
+    given = {**dict(zip(("dim", "keepdim"), settings, strict=False)), **options}
+    dim, keepdim = given.pop("dim", given.pop("axis", None)), given.pop("keepdim", False)
     dims = (dim,) if isinstance(dim, int) else tuple(dim or ())
     ndim = operand.meta.get(NDIM)
-    within = all(
-        (axis % ndim if ndim else axis in UNLESS_KNOWN or axis > 0) if isinstance(axis, int) else 0
-        for axis in dims
-    )
-    return kind(dims, kept) if dims and within and not others and not options else None
+
+    def within(axis: Any) -> bool:
+        """Whether an axis is not that of the batch."""
+        if not isinstance(axis, int):
+            return False
+        return axis % ndim > 0 if ndim else axis > 0 or axis in UNLESS_KNOWN
+
+    return kind(dims, keepdim) if dims and all(map(within, dims)) and not given else None

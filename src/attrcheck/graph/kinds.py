@@ -94,6 +94,8 @@ NORMS: Kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
 AVERAGES: Kinds = (nn.AvgPool2d, nn.AdaptiveAvgPool2d, Mean, Sum)
 RESIZES: Kinds = (nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
 MAXIMA: Kinds = (nn.MaxPool2d, nn.AdaptiveMaxPool2d)
+UPSAMPLED = ("nearest", "nearest-exact", "bilinear")
+"""Ways to enlarge whose weights are never negative."""
 PADS: Kinds = (nn.ZeroPad2d, nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d)
 SHAPES: Kinds = (
     *(Concat, nn.Flatten, nn.Unflatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.fx.node import map_aggregate
 
+from attrcheck.graph.kinds import UPSAMPLED
 from attrcheck.graph.nodes import NDIM, call_name, module_of
-
-UPSAMPLED = ("nearest", "nearest-exact", "bilinear")
-"""Ways to enlarge whose weights are never negative."""
 
 Layer = TypeVar("Layer", bound=nn.Module)
 
@@ -26,9 +24,15 @@ def conv2d(
     groups: int = 1,
 ) -> nn.Module:
     """As F.conv2d."""
-    outputs, inputs, *size = weight.shape
+    outputs, inputs, height, width = weight.shape
     layer = nn.Conv2d(
-        *(inputs * groups, outputs, tuple(size), stride, padding, dilation, groups),
+        inputs * groups,
+        outputs,
+        (height, width),
+        stride,
+        padding,
+        dilation,
+        groups,
         bias=bias is not None,
     )
     return _with(layer, weight=weight, bias=bias)

@@ -1,7 +1,7 @@
 """Sketches: what a network computes, in shapes alone, while it is being traced.
 
-A call is sketched on torch's meta device, for batches of several sizes at once. What is the same for
-all of them is known when the network is traced, so that it may branch on the size of an image.
+A call is sketched on torch's meta device, for batches of several sizes at once. What is the same
+for all of them is known when the network is traced, so that it may branch on the size of an image.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BATCHES = (1, 2, 5)
 """Images of the batches that are sketched."""
 
 
-class Unknown(Exception):
+class UnknownError(Exception):
     """A value that a sketch cannot tell."""
 
 
@@ -42,24 +42,24 @@ class Sketches:
         self._values[node] = values
 
     def known(self, node: fx.Node) -> list[Any]:
-        """The node's value in each batch; raises Unknown."""
+        """The node's value in each batch; raises UnknownError."""
         try:
             return self._values[node]
         except KeyError:
-            raise Unknown from None
+            raise UnknownError from None
 
     def constant(self, node: fx.Node, read: Callable[[Any], Any] = lambda value: value) -> Any:
         """What is read off a node's value, if it is the same, and no tensor, in all batches."""
         first, *others = [read(value) for value in self.known(node)]
         if isinstance(first, Tensor) or any(other != first for other in others):
-            raise Unknown
+            raise UnknownError
         return first
 
     def sizes(self, node: fx.Node) -> list[int | None]:
         """The sizes of a tensor; None where they depend on the batch."""
         shapes: Sequence[Any] = [getattr(value, "shape", None) for value in self.known(node)]
         if None in shapes or len({len(shape) for shape in shapes}) > 1:
-            raise Unknown
+            raise UnknownError
         return [axis[0] if len(set(axis)) == 1 else None for axis in zip(*shapes, strict=True)]
 
     def _of(self, arguments: Any, place: int) -> Any:

@@ -15,7 +15,7 @@ from torch.fx.proxy import Attribute
 from attrcheck.graph.bcos import BcosConv2d, Encode
 from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, Product, Sum, Unit
 from attrcheck.graph.nodes import NDIM
-from attrcheck.graph.sketches import Sketches, Unknown
+from attrcheck.graph.sketches import Sketches, UnknownError
 
 LEAVES = (Add, Multiply, Product, Concat, Mean, Sum, Unit, BcosConv2d, Encode)
 """Modules that are one node of a graph, as layers of torch are: those of an already prepared graph,
@@ -84,16 +84,17 @@ class Tracer(fx.Tracer):
         proxy = super().create_proxy(kind, target, args, kwargs, *more, **options)
         if self.sketches and kind != "placeholder":
             self.sketches.note(proxy.node, args, kwargs)
-            with suppress(Unknown):
+            with suppress(UnknownError):
                 proxy.node.meta[NDIM] = len(self.sketches.sizes(proxy.node))
         return proxy
 
     def create_args_for_root(self, root_fn: Any, is_module: bool, concrete_args: Any = None) -> Any:
-        """Only the image is an input; whatever else forward() takes is set, or keeps its default."""
+        """Only the image is an input; what else forward() takes is set, or keeps its default."""
         declared = inspect.signature(inspect.unwrap(root_fn)).parameters
         function, (root, image, *others) = super().create_args_for_root(root_fn, is_module)
         if self.sketches:
             self.sketches.start(image.node)
+            image.node.meta[NDIM] = len(self.sketches.sizes(image.node))
         return function, [root, image, *(self._setting(other, declared) for other in others)]
 
     def _setting(self, argument: fx.Proxy, declared: Mapping[str, inspect.Parameter]) -> Any:
@@ -126,20 +127,20 @@ class Tracer(fx.Tracer):
         """What a network branches on, if all images agree on it."""
         try:
             return bool(self._constant(obj))
-        except Unknown:
+        except UnknownError:
             return super().to_bool(obj)
 
     def iter(self, obj: fx.Proxy) -> Iterator[Any]:
         """The parts of a sequence or tensor, if it is known how many there are."""
         try:
             count = self._constant(obj, len)
-        except Unknown:
+        except UnknownError:
             return super().iter(obj)
-        return (obj[place] for place in range(count))
+        return (operator.getitem(obj, place) for place in range(count))
 
     def _constant(self, proxy: fx.Proxy, *read: Any) -> Any:
         if self.sketches is None:
-            raise Unknown
+            raise UnknownError
         return self.sketches.constant(proxy.node, *read)
 
 
@@ -157,10 +158,10 @@ class _Proxy(fx.Proxy):
         sizes = self._sizes()
         if sizes is None:
             return Attribute(self, "shape")
-        shape = tuple(
+        shape: Any = tuple(
             self._call("size", axis) if size is None else size for axis, size in enumerate(sizes)
         )
-        return shape if None in sizes else torch.Size(sizes)
+        return shape if None in sizes else torch.Size(shape)
 
     def size(self, dim: int | None = None) -> Any:
         """As of a tensor."""
@@ -185,14 +186,14 @@ class _Proxy(fx.Proxy):
     def __len__(self) -> int:
         try:
             return int(self.tracer._constant(self, len))
-        except Unknown:
+        except UnknownError:
             return super().__len__()
 
     def _sizes(self) -> list[int | None] | None:
         """The sizes of a tensor, None where they depend on the batch; None if nothing is known."""
         try:
             return self.tracer.sketches.sizes(self.node) if self.tracer.sketches else None
-        except Unknown:
+        except UnknownError:
             return None
 
     def _call(self, name: str, *args: Any) -> fx.Proxy:

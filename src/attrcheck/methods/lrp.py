@@ -12,7 +12,17 @@ from typing import Any
 
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import GATES, MAXIMA, NORMS, SCALINGS, SHAPE_CALLS, SHAPES, Multiply
+from attrcheck.graph.kinds import (
+    GATES,
+    MAXIMA,
+    NORMS,
+    RESIZES,
+    SCALINGS,
+    SHAPE_CALLS,
+    SHAPES,
+    UPSAMPLED,
+    Multiply,
+)
 from attrcheck.graph.nodes import call_name, module_of, obstacle
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
@@ -40,7 +50,10 @@ def lacks_rules(
         return reason
     assert isinstance(model, fx.GraphModule)
     for node in model.graph.nodes:
-        if type(module_of(model, node)) in GATES and not _only_gates(model, node):
+        module = module_of(model, node)
+        if isinstance(module, RESIZES) and module.mode not in UPSAMPLED:
+            return f"there is no rule for weights of both signs (at {node.target})"
+        if type(module) in GATES and not _only_gates(model, node):
             return f"there is no rule for a sigmoid that is not a gate (at {node.target})"
     return None
 

@@ -51,8 +51,21 @@ class Option:
 
 
 GLOBS = "comma-separated globs, !glob excludes"
+SPECS = {
+    "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
+    "models": "timm:NAME, torchvision:NAME[@WEIGHTS], hf:ORG/NAME; ALIAS=timm:NAME names it",
+}
+"""What may stand among the globs of an option."""
 OPTIONS = [
-    *(Option(kind, f"{kind} to run: {GLOBS}", "", metavar="GLOBS") for kind in SELECTIONS),
+    *(
+        Option(
+            kind,
+            f"{kind} to run: {GLOBS}" + (f"; or {SPECS[kind]}" if kind in SPECS else ""),
+            "",
+            metavar="GLOBS",
+        )
+        for kind in SELECTIONS
+    ),
     Option("profile", f"size of the run: {', '.join(PROFILES)}", "default", metavar="NAME"),
     Option("images", "images per case, instead of the profile's number", kind="int", metavar="N"),
     Option("seed", "seed of everything random", 0, "int", metavar="S"),
@@ -71,6 +84,7 @@ OPTIONS = [
     ),
     Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
+    Option("accept_accuracy", "run models that are no better than chance", False, "bool"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.optim import SGD
 from torch.optim.lr_scheduler import StepLR
 
-from attrcheck.contracts import Dataset, Tuning
+from attrcheck.contracts import Dataset, Pixels, Tuning
 from attrcheck.datasets import DatasetError
+from attrcheck.datasets.pixels import normalised
 from attrcheck.graph.preparing import prepare
 from attrcheck.removal import Removal, removal
 from attrcheck.store.seeds import derive
@@ -29,6 +30,8 @@ LOST = 0.5
 """The share of training images that lose a cell."""
 COPIES = 4
 """How often each validation image loses a cell."""
+COMPARED = 1000
+"""Images at most that networks are compared on: they lie in memory."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class Deletion:
         if tuning.grid < 2:
             raise DatasetError(f"dataset {data.name!r}: a grid needs more than one cell")
         try:
-            cells = cell_masks(tuning.grid, data.images).to(device)
+            cells = cell_masks(tuning.grid, data.images[:1]).to(device)
         except GridError as error:
             raise DatasetError(f"dataset {data.name!r}: {error}") from error
         return cls(~cells, removal.get(tuning.removal))
@@ -109,7 +112,7 @@ def finetune(
     The same seed and number of threads give the same weights on the same machine.
     """
     recipe = recipe or RECIPES.get(data.name, TuningRecipe())
-    device = next((part.device for part in network.parameters()), data.images.device)
+    device = next((part.device for part in network.parameters()), torch.device("cpu"))
     delete = Deletion.of(data, tuning, device)
     images, labels = _training(data, device)
     before = copy.deepcopy(network).eval()
@@ -118,8 +121,9 @@ def finetune(
         torch.manual_seed(seed)
         held_out, rest = split(len(images), recipe.held_out)
         validate = _validation(images[held_out], labels[held_out], delete)
+        learnt = images[rest] if isinstance(images, Tensor) else images.part(rest)
         scores, epoch, best = [validate(after)], 0, before.state_dict()
-        for number in _epochs(after, images[rest], labels[rest], delete, recipe):
+        for number in _epochs(after, learnt, labels[rest], delete, recipe):
             scores.append(validate(after))
             report(f"epoch {number} of {recipe.epochs}: validation {scores[-1]:.4f}")
             if scores[-1] == max(scores):
@@ -144,7 +148,8 @@ def compare(
 
     The worst cell is the one whose loss leaves the lowest accuracy over all images.
     """
-    images = data.normalise(data.images.to(delete.keep.device))
+    data = data.head(COMPARED)
+    images = data.normalise(data.images[:].to(delete.keep.device))
     labels = data.labels.to(delete.keep.device)
     seeds = [derive(seed, data.name, image, "tuning") for image in data.ids]
     facts: dict[str, dict[str, float | None]] = {"accuracy": {}, "worst_cell": {}}
@@ -154,9 +159,8 @@ def compare(
             accuracy(network, delete(images, torch.full_like(labels, cell), seeds), labels)
             for cell in range(len(delete.keep))
         )
-    facts["similarity"] = similarity(
-        *(prepare(network, images[:2]) for network in (before, after)), images, labels
-    )
+    prepared = [prepare(network, images[:2]) for network in (before, after)]
+    facts["similarity"] = similarity(prepared[0], prepared[1], images, labels)
     return {
         what: {key: value if value is None else round(value, 6) for key, value in fact.items()}
         for what, fact in facts.items()
@@ -166,18 +170,18 @@ def compare(
 def split(count: int, share: float) -> tuple[Tensor, Tensor]:
     """Indices of the images held out, at least one, and of the rest, drawn at random."""
     order = torch.randperm(count)
-    size = max(1, round(count * share))
+    size = min(max(1, round(count * share)), COMPARED)
     return order[:size], order[size:]
 
 
-def _training(data: Dataset, device: torch.device) -> tuple[Tensor, Tensor]:
+def _training(data: Dataset, device: torch.device) -> tuple[Tensor | Pixels, Tensor]:
     if data.training is None:
         raise DatasetError(
             f"dataset {data.name!r} has no training split, so its models cannot be fine-tuned; "
             "give it one, Dataset(training=...), or leave out what needs fine-tuned models"
         )
     images, labels = data.training()
-    return data.normalise(images.to(device)), labels.to(device)
+    return normalised(data, images, device), labels.to(device)
 
 
 def _validation(images: Tensor, labels: Tensor, delete: Deletion) -> Callable[[nn.Module], float]:
@@ -191,7 +195,11 @@ def _validation(images: Tensor, labels: Tensor, delete: Deletion) -> Callable[[n
 
 
 def _epochs(
-    network: nn.Module, images: Tensor, labels: Tensor, delete: Deletion, recipe: TuningRecipe
+    network: nn.Module,
+    images: Tensor | Pixels,
+    labels: Tensor,
+    delete: Deletion,
+    recipe: TuningRecipe,
 ) -> Iterator[int]:
     """Train a network in place, stopping after each epoch to yield its number."""
     count = len(images)

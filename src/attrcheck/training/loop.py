@@ -13,8 +13,9 @@ from torch.nn import functional as F
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 
-from attrcheck.contracts import Dataset
+from attrcheck.contracts import Dataset, Pixels
 from attrcheck.datasets import DatasetError
+from attrcheck.datasets.pixels import normalised
 from attrcheck.training import WEIGHTS
 from attrcheck.training.weights import CHECKPOINTS, save_weights
 
@@ -70,7 +71,8 @@ def train(
     if data.training is None:
         raise DatasetError(f"dataset {data.name!r} has no training split to learn from")
     images, labels = data.training()
-    images = data.normalise(images)
+    device = torch.device("cpu")
+    images = normalised(data, images, device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = build(data)
@@ -78,7 +80,7 @@ def train(
         marks = {percent: ceil(steps * percent / 100) for percent in CHECKPOINTS}
         for step in follow(recipe, network, images, labels):
             for percent in (percent for percent, mark in marks.items() if mark == step):
-                score = accuracy(network, data.normalise(data.images), data.labels)
+                score = accuracy(network, normalised(data, data.images, device), data.labels)
                 save_weights(
                     network,
                     data.name,
@@ -113,7 +115,7 @@ def trained(
 def follow(
     recipe: Recipe,
     network: nn.Module,
-    images: Tensor,
+    images: Tensor | Pixels,
     labels: Tensor,
     augment: Augment = lambda images: images,
 ) -> Iterator[int]:
@@ -138,7 +140,7 @@ def follow(
 
 def learn(
     network: nn.Module,
-    images: Tensor,
+    images: Tensor | Pixels,
     labels: Tensor,
     batches: Iterable[Tensor],
     optimiser: Optimizer,
@@ -160,11 +162,11 @@ def learn(
         yield step
 
 
-def accuracy(network: nn.Module, images: Tensor, labels: Tensor) -> float:
+def accuracy(network: nn.Module, images: Tensor | Pixels, labels: Tensor) -> float:
     """The share of normalised images that a network gets right, in eval mode."""
     network.eval()
     with torch.no_grad():
-        batches = torch.split(images, 250)
+        batches = (images[start : start + 250] for start in range(0, len(images), 250))
         right = torch.cat([network(batch).argmax(1) for batch in batches]) == labels
     return right.sum().item() / len(right)
 

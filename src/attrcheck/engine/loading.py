@@ -1,0 +1,237 @@
+"""Load pairs: datasets and networks by name, a shard at a time, each once per process."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from attrcheck.contracts import Dataset, Model, Pictures, Remote, Tuning
+from attrcheck.datasets import DatasetError
+from attrcheck.datasets import dataset as datasets
+from attrcheck.datasets.pixels import in_memory, pictures_of, view
+from attrcheck.datasets.receiving import received
+from attrcheck.engine import keys
+from attrcheck.engine.fitting import fitted
+from attrcheck.engine.pairs import BLOCK, Forms, Pair, Source, forms_of
+from attrcheck.engine.tuned import tuned
+from attrcheck.errors import ModelError
+from attrcheck.models import ModelSpec
+from attrcheck.models import model as models
+from attrcheck.store.digests import digest
+from attrcheck.store.entries import Key, Store
+from attrcheck.training.weights import load_weights
+
+KEPT = 2
+"""Pairs, networks and datasets that stay loaded: the next item likely needs one of them again."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model on a dataset: its network in its forms, and all of the dataset as it sees it.
+
+    facts: what is known of its fine-tuning, if it had any.
+    """
+
+    data: Dataset
+    forms: Forms
+    key: Key
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Loader:
+    """Loads pairs for one device, and keeps the last few; fine-tuned weights go to the store.
+
+    shard: images that are in memory at once, a multiple of BLOCK.
+    """
+
+    device: str
+    store: Store | None = None
+    remote: Remote | None = None
+    shard: int = BLOCK
+    _datasets: OrderedDict[Any, Dataset | Pictures] = field(default_factory=OrderedDict, repr=False)
+    _trained: OrderedDict[Any, Trained] = field(default_factory=OrderedDict, repr=False)
+    _pairs: OrderedDict[Source, Pair] = field(default_factory=OrderedDict, repr=False)
+    _coming: dict[Source, Future[Dataset]] = field(default_factory=dict, repr=False)
+
+    def pair(
+        self,
+        dataset: str,
+        model: str,
+        images: int | None = None,
+        tuning: Tuning | None = None,
+        shard: int | None = None,
+    ) -> Pair:
+        """The pair with its first `images` images, or all, or with one shard of them.
+
+        With `tuning` the model is fine-tuned first: from the weights that ship with the package,
+        from the store, or here and now. Of pictures, only shards fit into memory: without a number,
+        the first is meant.
+        """
+        source = Source(dataset, model, images, tuning, shard)
+        return _kept(self._pairs, source, lambda: self._load(source))
+
+    def count(self, dataset: str, images: int | None) -> int:
+        """How many of its first `images` images a dataset has."""
+        total = len(self.dataset(dataset))
+        return total if images is None else min(total, images)
+
+    def forget(self, pair: Pair) -> None:
+        """Load a dataset and its models anew when next asked for: a method may have spoilt them."""
+        name = pair.dataset.name
+        for memory in (self._pairs, self._trained):
+            for key in [key for key in memory if key[0] == name]:
+                del memory[key]
+        self._datasets.pop(name, None)
+
+    def dataset(self, name: str) -> Dataset | Pictures:
+        """The whole dataset, which must have what it is registered to offer."""
+        return _kept(self._datasets, name, lambda: _load_dataset(name))
+
+    def trained(self, dataset: str, model: str, tuning: Tuning | None = None) -> Trained:
+        """A model with its weights, and the dataset as it sees it."""
+        key = dataset, model, tuning
+        return _kept(self._trained, key, lambda: self._build(dataset, model, tuning))
+
+    def _build(self, dataset: str, model: str, tuning: Tuning | None) -> Trained:
+        raw, spec = self.dataset(dataset), models.get(model)
+        built = _built(spec, raw)
+        data = seen_by(built, raw, spec.name)
+        network = built.network.eval().to(self.device)
+        if not spec.embedded:
+            network = fitted(network, built.class_names, data, raw.class_names, self.device, spec)
+        facts: Mapping[str, Any] = {}
+        if tuning is not None:
+            network, facts = tuned(network, data, spec, tuning, self.store)
+        origin = datasets.get(dataset)
+        declared = [
+            *keys.of_depends(origin.depends, origin.load),
+            *keys.of_depends(spec.depends, spec.build),
+        ]
+        key = {
+            **keys.of_trained(_reference(data), spec.build, network, self.device),
+            **({"declared": digest(*declared)} if declared else {}),
+            **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
+        }
+        return Trained(data, forms_of(network, data, self.device, spec), key, facts)
+
+    def _load(self, source: Source) -> Pair:
+        trained = self.trained(source.dataset, source.model, source.tuning)
+        data = trained.data.part(self._part(source, trained.data))
+        return Pair(
+            dataset=data,
+            model=source.model,
+            forms=trained.forms,
+            device=self.device,
+            key={**trained.key, "images": keys.of_dataset(data)},
+            make=lambda: self._make(source, trained.data),
+            tuned=trained.facts,
+            whole=_reference(trained.data),
+            loader=self,
+            source=source,
+        )
+
+    def _make(self, source: Source, data: Dataset) -> Dataset:
+        """The images of a pair; the next shard is decoded meanwhile, if there is one."""
+        coming = self._coming.pop(source, None)
+        made = coming.result() if coming else in_memory(data.part(self._part(source, data)))
+        if source.shard is not None and not isinstance(data.images, Tensor):
+            following = source._replace(shard=source.shard + 1)
+            part = self._part(following, data)
+            self._coming.clear()
+            if part.start < part.stop:
+                self._coming[following] = _ahead().submit(in_memory, data.part(part))
+        return made
+
+    def _part(self, source: Source, data: Dataset) -> slice:
+        count = self.count(source.dataset, source.images)
+        if source.shard is None:
+            return slice(0, count if isinstance(data.images, Tensor) else min(count, self.shard))
+        return slice(source.shard * self.shard, min((source.shard + 1) * self.shard, count))
+
+
+def seen_by(built: Model, raw: Dataset | Pictures, name: str) -> Dataset:
+    """A dataset through the eyes of a model: in its frame, with its mean and std."""
+    wanted = built.preprocessing
+    if isinstance(raw, Dataset):
+        if wanted is None:
+            return raw
+        if wanted.resize is None and tuple(raw.images.shape[2:]) == wanted.size:
+            return replace(raw, mean=wanted.mean, std=wanted.std)
+        return view(pictures_of(raw), wanted)
+    wanted = wanted or raw.preprocessing
+    if wanted is None:
+        raise ModelError(
+            f"model {name!r} on dataset {raw.name!r}: nothing says what size and normalisation the "
+            "network wants; return attrcheck.Model(network, attrcheck.Preprocessing(...))"
+        )
+    return view(raw, wanted)
+
+
+def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
+    """What is remembered under a key, else loaded; the oldest is forgotten."""
+    if key not in memory:
+        memory[key] = load()
+        while len(memory) > KEPT:
+            memory.popitem(last=False)
+    memory.move_to_end(key)
+    return memory[key]
+
+
+def _load_dataset(name: str) -> Dataset | Pictures:
+    spec = datasets.get(name)
+    data = received(spec.load(), name)
+    if isinstance(data, Pictures):
+        offered = ("mask", "training")
+    else:
+        data, offered = _copied(data), ("masks", "training")
+    for part, offer in zip(offered, ("masks", "training"), strict=True):
+        if offer in spec.offers and getattr(data, part) is None:
+            raise DatasetError(
+                f"dataset {name!r} offers {offer!r}, but {type(data).__name__}.{part} is None"
+            )
+    return data
+
+
+def _copied(data: Dataset) -> Dataset:
+    """The dataset with tensors of its own: whoever made it may hand out the same ones again."""
+
+    def training() -> tuple[Tensor, Tensor]:
+        images, labels = data.training()  # type: ignore[misc]
+        return images[:].clone(), labels.clone()
+
+    return replace(
+        data,
+        images=data.images[:].clone(),
+        labels=data.labels.clone(),
+        masks=None if data.masks is None else data.masks[:].clone(),
+        training=training if data.training else None,
+    )
+
+
+def _built(spec: ModelSpec, data: Dataset | Pictures) -> Model:
+    """The network with its weights; a copy, as a builder may keep its own."""
+    model = spec.make(data)
+    network = copy.deepcopy(model.network)
+    if spec.embedded:
+        load_weights(network, data.name, spec.name)
+    return replace(model, network=network)
+
+
+def _reference(data: Dataset) -> Dataset:
+    """What a method is handed of a dataset: all of it, or of pictures the first block."""
+    return data if isinstance(data.images, Tensor) else data.head(BLOCK)
+
+
+@cache
+def _ahead() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "attrcheck-ahead")

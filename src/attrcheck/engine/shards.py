@@ -1,0 +1,191 @@
+"""Evaluate one shard of a case: maps and rows of each method, from the store or computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
+from attrcheck.engine import keys
+from attrcheck.engine.attribution import Reattribution, attribute, not_applicable, unchanged
+from attrcheck.engine.observing import observe, observe_intact, observe_shared
+from attrcheck.engine.pairs import Pair
+from attrcheck.engine.results import Outcome
+from attrcheck.errors import AttrcheckError, MethodError, text_of
+from attrcheck.methods import method as methods
+from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols.responses import joined
+from attrcheck.store.digests import digest
+from attrcheck.store.entries import Entry, Key, Origin, Store
+from attrcheck.tensors.batching import limited_to
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some images of a case at work: what its methods share, and what is observed of each.
+
+    number: which shard. images: how many of its images the protocol scores. load: gives the pair,
+    again after a method has spoilt it.
+    """
+
+    case: Case
+    protocol: Protocol
+    settings: Settings
+    store: Store
+    load: Callable[[], Pair]
+    number: int
+    images: int
+
+    @property
+    def name(self) -> str:
+        """The id of the case, with the number of the shard if it is not the first."""
+        return self._named(self.case.id)
+
+    @property
+    def pair(self) -> Pair:
+        """The loaded pair."""
+        return self.load()
+
+    @cached_property
+    def intact(self) -> Rows:
+        """What the model makes of the images as they are, once for all methods and protocols."""
+        pair = self.pair
+        name = self._named(f"shared/{self.case.pair}/intact")
+        return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
+
+    @cached_property
+    def shared(self) -> Rows:
+        """What the protocol observes without a map, once for all methods."""
+        shared = self.protocol.shared
+        if shared is None:
+            return {}
+        pair, seed = self.pair, self.settings.seed
+
+        def compute() -> Entry:
+            return Entry(observe_shared(shared, pair, self.images, self.intact, seed))
+
+        name = self._named(f"shared/{self.case.pair}/{shared.key}")
+        key = {**keys.of_shared(pair.key, shared, self.images, seed), **self._declared}
+        return self.store.obtain(name, key, compute).arrays
+
+    def maps(self, method: Method, wait: bool = True) -> Entry:
+        """The method's maps, which the protocols of the pair share."""
+        if base := base_of(method):
+            entry = self.maps(base, wait)
+            return Entry({"maps": np.abs(entry.arrays["maps"])}, entry.info)
+        pair, seed = self.pair, self.settings.seed
+
+        def compute() -> Entry:
+            with limited_to(self.settings.memory):
+                return attribute(method, pair, seed)
+
+        name = self._named(f"maps/{self.case.pair}/{method.name}")
+        key = keys.of_maps(pair.key, key_of(method), seed)
+        return self.store.obtain(name, key, compute, wait)
+
+    def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
+        """What the protocol observed of the method, from the store if nothing has changed."""
+        if reason := not_applicable(method, self.pair):
+            return Outcome("not_applicable", reason)
+        pair, protocol = self.pair, self.protocol
+
+        def compute() -> Entry:
+            maps = self.maps(method, wait)
+            base = base_of(method)
+            again = Reattribution(
+                base or method, pair, self.settings.seed, absolute=base is not None
+            )
+            intact, shared = self.intact, self.shared  # before passes are counted
+            # Some protocols call the method again.
+            watched = (
+                unchanged(again.method, pair) if methods.is_own(method.name) else nullcontext()
+            )
+            with limited_to(self.settings.memory), watched:
+                rows, passes = observe(
+                    protocol, pair, self.images, maps.arrays["maps"], intact, shared, again
+                )
+            stated = list(map(float, method.passes))
+            counted = {"attribution": stated, "observation": passes}
+            return Entry(rows, {**maps.info, "passes": counted})
+
+        observation = protocol.observation or self.case.protocol
+        name = self._named(f"records/{self.case.pair}-{observation}/{method.name}")
+        key = keys.of_rows(
+            pair.key, key_of(method), protocol, self.images, self.settings.seed, self._training
+        )
+        return self.store.obtain(name, {**key, **self._declared}, compute, wait)
+
+    def _named(self, name: str) -> str:
+        """The name of an entry; those of the first shard, often the only one, have no number."""
+        return f"{name}@{self.number}" if self.number else name
+
+    @cached_property
+    def _declared(self) -> Key:
+        """What the protocol is declared to depend on beside its code."""
+        spec = protocols.get(self.case.protocol)
+        declared = keys.of_depends(spec.depends, spec.build)
+        return {"declared by the protocol": digest(*declared)} if declared else {}
+
+    @cached_property
+    def _training(self) -> str:
+        """What networks of the protocol's own learn from, where it trains some."""
+        return keys.of_training(self.pair.reference) if self.protocol.training_images else ""
+
+
+def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
+    """What was observed shard by shard, of so many images each, as one entry."""
+    if len(entries) == 1:
+        return entries[0]
+    first = entries[0]
+    passes = np.array([entry.info["passes"]["observation"] for entry in entries])
+    spent = (np.array(images)[:, None] * passes).sum(axis=0)
+    info = {
+        "seconds": sum(entry.info["seconds"] for entry in entries),
+        "constant": sum(entry.info["constant"] for entry in entries),
+        "images": sum(entry.info["images"] for entry in entries),
+        "passes": {
+            **first.info["passes"],
+            "observation": (spent / sum(images)).tolist(),
+        },
+    }
+    origins = [entry.origin for entry in entries if entry.origin is not None]
+    origin = Origin(
+        fingerprint=digest(*(origin.fingerprint for origin in origins)),
+        stored=all(origin.stored for origin in origins),
+        created=max(origin.created for origin in origins),
+        versions=origins[-1].versions,
+    )
+    return Entry(joined([entry.arrays for entry in entries]), info, origin)
+
+
+def find(name: str) -> Method:
+    """The method; one that cannot be imported fails alone like any other."""
+    try:
+        return methods.get(name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise MethodError(f"method {name!r} cannot be loaded: {text_of(error)}") from error
+
+
+def base_of(method: Method) -> Method | None:
+    """The method whose maps this one takes the absolute values of, if there is one."""
+    return find(method.absolute_of) if method.absolute_of else None
+
+
+def key_of(method: Method) -> str:
+    """What tells one version of a method from another."""
+    base = base_of(method)
+    try:
+        return keys.of_method(method, base)
+    except (AttrcheckError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise MethodError(
+            f"method {method.name!r}: what it holds cannot be told from anything else, so that "
+            f"its results cannot be kept: {text_of(error)}"
+        ) from error

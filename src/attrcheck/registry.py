@@ -36,9 +36,6 @@ GLOB = r"[*?]"
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-LONGEST = 100
-"""Characters of a name: it is part of ids, of file names and of tables."""
-
 
 class RegistryError(AttrcheckError):
     """A name that is malformed, taken or unknown; the message says which and what to do."""

@@ -76,7 +76,7 @@ def _named(where: str) -> Iterator[None]:
     """Whatever goes wrong with a picture is told with its place."""
     try:
         yield
-    except DatasetError:
+    except (DatasetError, MemoryError):
         raise
     except UnidentifiedImageError as error:
         raise DatasetError(

@@ -83,7 +83,8 @@ def test_a_very_long_picture_costs_no_more_than_its_middle(size, monkeypatch):
     seen = pixels_of(given, frame)
     assert max(max(to) for to in sizes) < 70 * 300
     monkeypatch.setattr("attrcheck.datasets.pixels.MOST_PIXELS", 2**40)
-    assert torch.equal(seen, pixels_of(given, frame))
+    # Where the sides do not divide, the scale differs in the fourth digit.
+    assert torch.allclose(seen, pixels_of(given, frame), atol=2 / 255)
 
 
 def test_one_channel_makes_pictures_grey():

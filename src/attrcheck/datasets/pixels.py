@@ -179,7 +179,8 @@ def framed(picture: Image.Image, preprocessing: Preprocessing, interpolation: st
     high, wide = preprocessing.size
     if (width, height) == (wide, high):
         return picture
-    left, top = _middle(width, wide), _middle(height, high)
+    down = preprocessing.rounds_down
+    left, top = _middle(width, wide, down), _middle(height, high, down)
     return picture.crop((left, top, left + wide, top + high))
 
 
@@ -206,6 +207,7 @@ def geometry(preprocessing: Preprocessing) -> str:
         preprocessing.interpolation,
         len(preprocessing.mean),
         PIL.__version__,
+        preprocessing.rounds_down,
     )
 
 
@@ -221,11 +223,11 @@ def _resized(size: tuple[int, int], to: int | tuple[int, int] | None) -> tuple[i
     return max(1, int(to * width / height)), to
 
 
-def _middle(length: int, kept: int) -> int:
+def _middle(length: int, kept: int, down: bool) -> int:
     """Where the middle part begins; before the picture, if that is smaller."""
     if length < kept:
         return -((kept - length) // 2)
-    return round((length - kept) / 2)
+    return (length - kept) // 2 if down else round((length - kept) / 2)
 
 
 @cache

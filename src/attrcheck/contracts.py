@@ -460,8 +460,9 @@ class Pair(Interface):
     """Dataset x model, loaded: what a check works with.
 
     network: prepared, for methods to take apart. original: as its author built it, for those that
-    do not. predictor: fast and out of the methods' reach, for protocols to ask. images, labels: normalised, on the device. tuned: what is known of its
-    fine-tuning, if it had any. reference: the whole dataset, however few images are used.
+    do not. predictor: fast and out of the methods' reach, for protocols to ask. images, labels:
+    normalised, on the device. tuned: what is known of its fine-tuning, if it had any. reference:
+    the whole dataset, however few images are used.
     """
 
     def __hash__(self) -> int:

@@ -48,7 +48,7 @@ def bare_linear(pair):
     torch.manual_seed(0)
     linear = nn.Linear(pair.images[0].numel(), pair.dataset.classes, bias=False)
     network = nn.Sequential(nn.Flatten(), linear).requires_grad_(False)
-    return replace(pair, network=network.eval())
+    return pair.changed({"network": network.eval(), "original": network})
 
 
 def test_the_half_blind_network_does_not_see_the_left():

@@ -84,6 +84,7 @@ class _Seeing(_Part):
             value: Tensor = self.module(*args)
         else:
             value, tape.kept[self.name] = self.rule.see(self.module, *args)
+        by_row(value, tape.images + tape.baselines)
         tape.shapes[self.name] = value.shape[1:]
         return value
 

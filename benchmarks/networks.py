@@ -12,10 +12,11 @@ its maps are finite, and that the oracle for methods of its kind holds:
 - relevance is conserved by LRP in the same network without biases, to 1e-3;
 - guided backpropagation and deconvolution are what other derivatives of every rectifier give in the
   author's network, where torch's own functions are intercepted, to 1e-5 of the largest;
-- attention is what the author's network computes, to 1e-5.
+- attention that is rolled out, or weighed as Chefer does, is what the author's network computes,
+  to 1e-5 of the largest.
 
-Methods that need no more than logits and gradients are exact where these are. Costly ones take
-fewer samples here.
+All others are exact where logits and gradients are: what they make of these is proved once for all
+networks (`tests/methods/`), and so are the rules of AttnLRP. Costly ones take fewer samples here.
 """
 
 from __future__ import annotations

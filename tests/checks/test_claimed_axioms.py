@@ -150,6 +150,7 @@ def test_without_a_claim_there_is_nothing_to_keep():
 
 
 CLAIMANTS = [
+    "attn_lrp",
     *("bagnet_evidence", "bcos_weights", "deeplift", "deepshap", "gradient", "input_x_gradient"),
     *("integrated_gradients", "kernel_shap", "lrp", "lrp_epsilon", "lrp_gamma", "saliency"),
 ]
@@ -162,7 +163,13 @@ def test_who_claims_what_is_known():
     assert claims == set(AXIOMS)
 
 
-HOMES = {"bagnet_evidence": ["bagnet"], "bcos_weights": ["bcos"]}
+HOMES = {
+    "attn_lrp": ["vit"],
+    "bagnet_evidence": ["bagnet"],
+    "bcos_weights": ["bcos"],
+    "deeplift": ["resnet", "vgg", "vit"],
+    "deepshap": ["resnet", "vgg", "vit"],
+}
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from attrcheck.contracts import Dataset
 from attrcheck.datasets import dataset
+from attrcheck.datasets.order import places
 
 SCANS = Path(__file__).with_suffix(".npz")
 SEED = 0
@@ -57,11 +58,7 @@ def split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
     uniform draws are used: NumPy does not promise that its shuffles stay the same.
     """
     rng = np.random.default_rng(SEED)
-    place = np.empty(len(labels))
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        shuffled = members[np.argsort(rng.random(len(members)), kind="stable")]
-        place[shuffled] = (np.arange(len(members)) + rng.random(len(members))) / len(members)
+    place = places(labels, lambda members, purpose: rng.random(len(members)))
     order = np.argsort(place, kind="stable")
     return order[place[order] < HELD_OUT], order[place[order] >= HELD_OUT]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attrcheck.contracts import Dataset, Model, Pictures
+from attrcheck.datasets import dataset as datasets
 from attrcheck.registry import Registry, select
 from attrcheck.training import WEIGHTS
 
@@ -23,7 +24,8 @@ class ModelSpec:
 
     embedded: `build` gives random weights, and those that ship with the package are loaded into
     it; any other model is built with its weights.
-    datasets: comma-separated globs of the datasets that a model which is not embedded knows.
+    datasets: comma-separated globs of the datasets that a model which is not embedded knows; one by
+    prefix knows those that do not ship with attrcheck.
     offers: what protocols may need of it; without `gradients` it cannot be differentiated. An
     embedded one also offers its `architecture`, to be trained anew.
     depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
@@ -53,7 +55,18 @@ class ModelSpec:
         """Whether the model can classify the images of this dataset."""
         if self.embedded:
             return (WEIGHTS / f"{dataset}-{self.name}").is_dir()
+        if model.spec_of(self.name) is not None and datasets.is_built_in(dataset):
+            return False  # nobody trains public networks on these
         return bool(select([dataset], [part.strip() for part in self.datasets.split(",")]))
 
 
-model = Registry("model", ModelSpec, __name__)
+model = Registry(
+    "model",
+    ModelSpec,
+    __name__,
+    prefixes={
+        "torchvision": "attrcheck.adapters.torchvision_models",
+        "timm": "attrcheck.adapters.timm_models",
+        "hf": "attrcheck.adapters.hf_models",
+    },
+)

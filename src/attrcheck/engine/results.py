@@ -15,7 +15,9 @@ from attrcheck.engine.wire import LOCAL
 from attrcheck.errors import cut
 
 Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
-CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_applicable"]
+CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "finding", "not_applicable"]
+"""A finding is a failure of a protocol on a user's own data: nobody's fault, so shown and counted,
+but no reason for a run to fail."""
 
 
 @dataclass(frozen=True)

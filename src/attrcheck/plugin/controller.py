@@ -137,7 +137,7 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, publish
+            from attrcheck.plugin.conclusion import conclude, findings, publish
 
             workers = self.config.getoption("numprocesses", None) or 0
             document, verdicts = conclude(self.session, gates, origin, workers)
@@ -151,6 +151,8 @@ class Controller:
             lines, problems = publish(document, options.folder(self.config, "report_dir"))
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
+        else:
+            self.lines += findings(document)
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
         return verdicts
@@ -178,10 +180,14 @@ class Controller:
         return [f"{path} is of an EARLIER run: this one wrote no report"]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Count a verdict on the run, but leave pytest's finished line of dots alone."""
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """Count findings, and verdicts on the run, which leave the finished line of dots alone."""
         if report.nodeid.startswith(PREFIX):
             return report.outcome, "", report.outcome.upper()
+        if report.when == "call" and self.session.is_finding(report.nodeid):
+            return "findings", "f", ("FINDING", {"yellow": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -20,7 +20,12 @@ ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 6)
 
 def render(document: Document) -> str:
     """What belongs above the board, the board, and what belongs below it."""
-    below = [*consistency.summary(document), *trust.summary(document), *footer(document)]
+    below = [
+        *consistency.summary(document),
+        *trust.summary(document),
+        *trust.findings(document),
+        *footer(document),
+    ]
     return "\n".join([*map(_line, remarks(document)), "", board(document), "", *map(_line, below)])
 
 

@@ -18,6 +18,7 @@ from attrcheck.engine.settings import PROFILES
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
+from attrcheck.plugin import tables
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     chosen = parser.parse_args(arguments)
     try:
+        tables.bind(tables.find(Path.cwd()))
         chosen.run(chosen)
     except AttrcheckError as error:
         print(for_terminal(cut(f"attrcheck: {error}")), file=sys.stderr)
@@ -84,19 +86,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def list_kind(chosen: argparse.Namespace) -> None:
     """Print the names of a kind, with what is known of each and the first line of its docstring."""
     registry = LISTED[chosen.kind]
-    things = [registry.get(name) for name in registry]
+    missing: dict[str, str] = {}
+    things = [thing for name in registry if (thing := _got(registry, name, missing)) is not None]
     if chosen.kind == "methods":
         things.sort(key=lambda method: (_place(method.family), method.name))
     facts = FACTS.get(chosen.kind, {})
     rows = [
         [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
     ]
+    rows += [[name, *("" for _ in facts), why] for name, why in missing.items()]
     headers = [chosen.kind[:-1], *facts, "what it is"]
     style = "github" if chosen.markdown else "simple"
     if chosen.markdown:
         # A bar would end the cell; |x| stands in many a formula.
         rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     print(tabulate(rows, headers, style, disable_numparse=True))
+
+
+def _got(registry: Registry[Any], name: str, missing: dict[str, str]) -> Any:
+    """What is registered; None, with the reason, for a name whose files are not there."""
+    try:
+        return registry.get(name)
+    except AttrcheckError as error:
+        missing[name] = f"missing: {error}"
+        return None
 
 
 def show_store(chosen: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from attrcheck.datasets import DatasetError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 """How the names of pictures end, in any case; the same that torchvision looks for."""
-FORMATS = ("JPEG", "MPO", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
 """What a picture may be, whatever its name; Pillow would hand others to other programs."""
 DEEP = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 MOST_DEEP = 65535

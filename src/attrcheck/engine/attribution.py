@@ -206,7 +206,7 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
             if holds(maps):
                 raise MethodError(f"{_where(method, pair)} returned {kind}, not floats as they are")
         maps = maps.detach()
-        if tuple(maps.shape) == tuple(images.shape):
+        if tuple(maps.shape) in (tuple(images.shape), (n, 1, height, width)):
             maps = maps.sum(1)
         if tuple(maps.shape) != (n, height, width):
             raise MethodError(

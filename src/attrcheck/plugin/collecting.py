@@ -55,12 +55,18 @@ def generate(metafunc: pytest.Metafunc) -> None:
         return
     rest_when_idle()
     from attrcheck.engine.cases import table
+    from attrcheck.plugin import selection
 
     config = metafunc.config
-    kinds = ("datasets", "models", "protocols", "profile")
+    profile = str(options.value(config, "profile"))
     parameters: list[Case] | list[CheckRequest]
     try:
-        cases = table(*(str(options.value(config, kind)) for kind in kinds))
+        cases = table(
+            selection.patterns(config, "datasets"),
+            selection.patterns(config, "models"),
+            selection.patterns(config, "protocols"),
+            profile,
+        )
         parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"

@@ -51,8 +51,21 @@ class Option:
 
 
 GLOBS = "comma-separated globs, !glob excludes"
+SPECS = {
+    "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
+    "models": "timm:NAME, torchvision:NAME[@WEIGHTS], hf:ORG/NAME; ALIAS=timm:NAME names it",
+}
+"""What may stand among the globs of an option."""
 OPTIONS = [
-    *(Option(kind, f"{kind} to run: {GLOBS}", "", metavar="GLOBS") for kind in SELECTIONS),
+    *(
+        Option(
+            kind,
+            f"{kind} to run: {GLOBS}" + (f"; or {SPECS[kind]}" if kind in SPECS else ""),
+            "",
+            metavar="GLOBS",
+        )
+        for kind in SELECTIONS
+    ),
     Option("profile", f"size of the run: {', '.join(PROFILES)}", "default", metavar="NAME"),
     Option("images", "images per case, instead of the profile's number", kind="int", metavar="N"),
     Option("seed", "seed of everything random", 0, "int", metavar="S"),

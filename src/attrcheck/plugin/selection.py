@@ -14,10 +14,12 @@ from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
+from attrcheck.plugin import tables
 from attrcheck.plugin.options import SELECTIONS, value
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
+from attrcheck.specs import anchored
 from attrcheck.store.digests import digest
 
 KINDS: dict[str, Registry[Any]] = {
@@ -29,30 +31,43 @@ KINDS: dict[str, Registry[Any]] = {
 }
 
 
+def patterns(config: pytest.Config, kind: str) -> str:
+    """What an option selects, once the names that it may select are known.
+
+    Relative paths begin where they were said: where pytest runs, or at the root of the project.
+    """
+    if kind in tables.TABLES:
+        ini = config.inipath
+        tables.bind(ini if ini and ini.name == tables.FILE else config.rootpath / tables.FILE)
+    given = config.getoption(f"attr_{kind}")
+    base = config.rootpath if given is None else config.invocation_params.dir
+    return anchored(str(value(config, kind)), base)
+
+
 def check_names(config: pytest.Config) -> None:
     """A usage error for a name on the command line that nothing has."""
     for kind in SELECTIONS:
-        if patterns := config.getoption(f"attr_{kind}"):
+        if config.getoption(f"attr_{kind}"):
             try:
-                KINDS[kind].select(patterns)
+                KINDS[kind].select(patterns(config, kind))
             except AttrcheckError as error:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
 
 
 def methods(config: pytest.Config) -> list[str]:
     """The methods selected; where none is asked for, those that the profile affords."""
-    patterns = value(config, "methods")
-    chosen = method.select(patterns)
-    if asks(patterns):
+    wanted = patterns(config, "methods")
+    chosen = method.select(wanted)
+    if asks(wanted):
         return chosen
     return [name for name in affordable(value(config, "profile")) if name in chosen]
 
 
 def checks(config: pytest.Config) -> list[Check]:
     """The checks selected; where none is asked for, those that the profile affords."""
-    patterns, full = value(config, "checks"), value(config, "profile") == "full"
-    chosen = [check.get(name) for name in check.select(patterns)]
-    return [spec for spec in chosen if asks(patterns) or full or spec.default]
+    wanted, full = patterns(config, "checks"), value(config, "profile") == "full"
+    chosen = [check.get(name) for name in check.select(wanted)]
+    return [spec for spec in chosen if asks(wanted) or full or spec.default]
 
 
 def affordable(profile: str) -> list[str]:

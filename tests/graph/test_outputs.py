@@ -118,7 +118,7 @@ def test_of_a_linear_head_only_the_chosen_rows_stay(bias):
     network.head = nn.Linear(4, 5, bias=bias)
     before = network(IMAGES)
     state = torch.random.get_rng_state()
-    result = chosen(network, (4, 0, 2), IMAGES)
+    result = chosen(network, (4, 0, 2), 5, IMAGES)
     assert result is network
     torch.testing.assert_close(result(IMAGES), before[:, [4, 0, 2]])
     assert result.head.out_features == 3
@@ -128,14 +128,14 @@ def test_of_a_linear_head_only_the_chosen_rows_stay(bias):
 def test_what_follows_the_head_may_act_on_each_class():
     network = Net(lambda logits, features: logits * 2).eval()
     before = network(IMAGES)
-    assert chosen(network, (4, 0, 2), IMAGES) is network
+    assert chosen(network, (4, 0, 2), 5, IMAGES) is network
     torch.testing.assert_close(network(IMAGES), before[:, [4, 0, 2]])
 
 
 def test_a_head_inside_an_unwrapped_network_is_cut_too():
     result = unwrapped(Net(WRAPS["dict"]), IMAGES, classes=5)
     before = result(IMAGES)
-    cut = chosen(result, (1, 3), IMAGES)
+    cut = chosen(result, (1, 3), 5, IMAGES)
     torch.testing.assert_close(cut(IMAGES), before[:, [1, 3]])
     assert cut.head.out_features == 2
 
@@ -158,7 +158,7 @@ SELECTED = {
 def test_elsewhere_outputs_are_selected(name):
     network, images = SELECTED[name].eval(), torch.randn(2, 3, 64, 64)
     before = network(images)
-    result = chosen(network, (4, 0, 2), images)
+    result = chosen(network, (4, 0, 2), 5, images)
     assert isinstance(result, Chosen)
     assert torch.equal(result(images), before[:, [4, 0, 2]])
     prepared = prepare(result)
@@ -171,6 +171,6 @@ def test_the_heads_of_torchvisions_networks_are_found(name):
     network = checkpoints.seeded(lambda: getattr(torchvision.models, name)(num_classes=9)).eval()
     images = torch.randn(1, 3, 224, 224) if name == "vit_b_32" else torch.randn(1, 3, 64, 64)
     before = network(images)
-    result = chosen(network, (7, 1), images)
+    result = chosen(network, (7, 1), 9, images)
     assert result is network
     torch.testing.assert_close(result(images), before[:, [7, 1]])

@@ -17,8 +17,10 @@ from attrcheck.datasets import DatasetError, checked
 from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
 from attrcheck.engine import keys
-from attrcheck.engine.pairs import BLOCK, ModelError, Pair, Source
+from attrcheck.engine.fitting import fitted
+from attrcheck.engine.pairs import BLOCK, Pair, Source
 from attrcheck.engine.tuned import tuned
+from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
@@ -107,7 +109,7 @@ class Loader:
         raw, spec = self.dataset(dataset), models.get(model)
         built = _built(spec, raw)
         data = seen_by(built, raw, spec.name)
-        network = built.network.eval().to(self.device)
+        network = fitted(built, data, raw.class_names, self.device)
         facts: Mapping[str, Any] = {}
         if tuning is not None:
             network, facts = tuned(network, data, spec, tuning, self.store)

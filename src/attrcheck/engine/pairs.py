@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
+from attrcheck.engine.plausibility import check_logits
 from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
@@ -180,12 +181,5 @@ def check(pair: Pair) -> None:
     images, data = pair.images[:2], pair.dataset
     with torch.inference_mode():
         output = pair.predictor(images)
-    shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
     where = f"model {pair.model!r} on dataset {data.name!r}"
-    if shape != [len(images), data.classes]:
-        raise ModelError(
-            f"{where}: the output must be logits [{len(images)}, {data.classes}], one row per "
-            f"image, but is {shape}"
-        )
-    if not output.isfinite().all():
-        raise ModelError(f"{where}: logits are not finite")
+    check_logits(output, len(images), data.classes, where)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from attrcheck.errors import ModelError
+from attrcheck.graph.tracing import trace
 
 NAMES = ("logits", "output", "out")
 """What classifiers call their logits, in an object or a dict, best first."""
@@ -67,10 +68,13 @@ def unwrapped(network: nn.Module, images: Tensor, classes: int) -> nn.Module:
     """The network itself if it maps these images to a tensor, else one that takes the logits out.
 
     They are found by name in an object or dict, by shape in a tuple: one with as many columns as
-    there are classes goes before others.
+    there are classes goes before others. A network whose graph ends in one node does not run.
     """
+    network.eval()
+    if isinstance(network, Around) or _ends_in_one(network):
+        return network
     with torch.inference_mode():
-        output = network.eval()(images)
+        output = network(images)
     if isinstance(output, Tensor):
         return network
     fitting = [
@@ -87,8 +91,8 @@ def unwrapped(network: nn.Module, images: Tensor, classes: int) -> nn.Module:
     return Logits(network, at, by_key).eval()
 
 
-def chosen(network: nn.Module, places: Sequence[int], images: Tensor) -> nn.Module:
-    """The network with these outputs only, in this order.
+def chosen(network: nn.Module, places: Sequence[int], outputs: int, images: Tensor) -> nn.Module:
+    """The network with these of its outputs only, in this order.
 
     Where its last layer makes one output per row, the other rows are cut off, so that the network
     can be taken apart as before; that this gives the same is tried on the images. Else outputs are
@@ -96,8 +100,13 @@ def chosen(network: nn.Module, places: Sequence[int], images: Tensor) -> nn.Modu
     """
     with torch.no_grad():
         logits = network(images)
+    if list(logits.shape) != [len(images), outputs]:
+        raise ModelError(
+            f"{type(network).__name__} returns {list(logits.shape)} for {len(images)} images, but "
+            f"there are {outputs} class names of the model"
+        )
     for name, layer in reversed(list(network.named_modules())):
-        if type(layer) in (nn.Linear, nn.Conv2d) and len(layer.weight) == logits.shape[1]:
+        if type(layer) in (nn.Linear, nn.Conv2d) and len(layer.weight) == outputs:
             parent, _, attribute = name.rpartition(".")
             owner = network.get_submodule(parent)
             setattr(owner, attribute, _cut(layer, places))
@@ -105,6 +114,17 @@ def chosen(network: nn.Module, places: Sequence[int], images: Tensor) -> nn.Modu
                 return network
             setattr(owner, attribute, layer)
     return Chosen(network, places).eval()
+
+
+def _ends_in_one(network: nn.Module) -> bool:
+    """Whether the graph of a network is known, and its output is one value."""
+    try:
+        graph = trace(network).graph
+    except Exception:  # whatever the tracer stumbles over
+        return False
+    (output,) = graph.output_node().args
+    # An object that is made of several values is a node too: a call of its class.
+    return isinstance(output, fx.Node) and not isinstance(output.target, type)
 
 
 def _cut(layer: nn.Module, places: Sequence[int]) -> nn.Module:

@@ -138,7 +138,9 @@ class CheckResult:
 class RunSettings:
     """The settings of a run that decide its results, as every item of it has them.
 
-    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked.
+    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked,
+    or the suite has. suite: the paper's selection that was asked for. gaps: what it needs that is
+    not there.
     """
 
     profile: str
@@ -148,6 +150,8 @@ class RunSettings:
     methods: list[str]
     of_cases: int
     of_methods: int
+    suite: str = ""
+    gaps: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import collecting, ends, options
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PREFIX, RunVerdict, undecided
@@ -73,6 +74,17 @@ class Controller:
             from attrcheck.plugin.selection import check_names  # it imports every registry
 
             check_names(self.config)
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what of a suite is not here."""
+        if not options.value(self.config, "suite"):
+            return []
+        from attrcheck.plugin.suites import header
+
+        try:
+            return header(self.config)
+        except AttrcheckError:
+            return []  # the collection says so
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self) -> None:

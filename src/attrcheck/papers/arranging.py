@@ -19,7 +19,7 @@ from attrcheck.models import imagenet
 from attrcheck.models import model as models
 from attrcheck.models.bagnet33 import bagnet33
 from attrcheck.models.bcos_resnet import bcos_resnet
-from attrcheck.papers import WEIGHTS, Network, Source, Suite
+from attrcheck.papers import WEIGHTS, Network, Source, Suite, SuiteError, load, names
 from attrcheck.specs import Spec, anchored, parse
 
 SUFFIXES = (".safetensors", ".pth", ".pt", ".pth.tar")
@@ -74,6 +74,15 @@ def arrange(suite: Suite, data: Path) -> Arrangement:
         if network.name in models and any(models.get(network.name).knows(name) for name in there)
     ]
     return Arrangement(suite, tuple(there), tuple(usable), tuple(gaps))
+
+
+def bind(name: str, data: Path) -> None:
+    """Let the name of a dataset of any suite stand for what lies in a data folder."""
+    sources = [source for suite in map(load, names()) for source in suite.sources]
+    for source in sources:
+        if source.name == name:
+            for gap in _bind(source, data, tuned=False):
+                raise SuiteError(f"{gap.what} is not in {gap.where}: {gap.do}")
 
 
 def weights_path(data: Path, dataset: str, model: str) -> Path:

@@ -40,6 +40,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         collecting.rest_when_idle()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Keep a plan in this process, whatever `-n` says."""
+    if options.value(config, "plan") and config.pluginmanager.hasplugin("xdist"):
+        config.option.numprocesses, config.option.dist, config.option.tx = 0, "no", []
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let projects register what they bring; unless this is an xdist worker, begin to gather."""
     config.hook.pytest_attrcheck_register.call_historic(kwargs={"attrcheck": attrcheck})

@@ -32,10 +32,13 @@ def test_a_plan_adds_up_by_hand(tiny, monkeypatch):
     tiny.add("thrice", lambda model, images, targets: images.sum(1), passes=(3, 1))
     tiny.add("thrice_abs", lambda *given: None, passes=(3, 1), absolute_of="thrice")
     lab, images = tiny.lab(), len(tiny.dataset())
-    steps = cost_of(protocols.get("morf").make("default"), tiny.dataset()).forward
+    cost = cost_of(protocols.get("morf").make("default"), tiny.dataset())
+    steps, end = cost.forward, cost.shared
     (morf,) = plan(lab, [Case("tiny", "linear", "morf")])
-    # Intact; brightness and slope one pass each way, by default, thrice its own; four are scored.
-    forward, backward = images * (1 + 1 + 1 + 3 + 4 * steps), images * (1 + 1 + 1)
+    # Intact, and with nothing left; brightness and slope one pass each way, by default, thrice its
+    # own; four are scored.
+    forward, backward = images * (1 + end + 1 + 1 + 3 + 4 * steps), images * (1 + 1 + 1)
+    assert (steps, end) == (9, 1)
     assert (morf.forward, morf.backward) == (forward, backward)
     assert morf.seconds == 2 * forward + 3 * backward
     assert (morf.pair, morf.cases, morf.methods, morf.images) == ("tiny-linear", 1, 4, images)
@@ -96,4 +99,5 @@ def test_memory_covers_an_inner_batch(tiny):
     network, images = tiny.pair.network, tiny.pair.images
     weights = sum(part.numel() * 4 for part in network.parameters())
     batch = samples_at_once(network, images) * bytes_per_sample(network, images)
-    assert batch + 2 * weights < pair.memory < batch + 2 * weights + 3 * images.nbytes
+    maps = len(images) * images.shape[-1] ** 2 * 4
+    assert pair.memory == batch + 2 * weights + 2 * (images.nbytes + maps)

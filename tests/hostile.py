@@ -368,8 +368,8 @@ holds("a lock", threading.Lock())
 holds("a generator", numbers())
 holds("a socket", socket.socket())
 holds("itself", holds)
-HERE["has a name of 240 characters"] = Hostile(
-    lambda model, images, targets: maps(images), name="m" * 240
+HERE["has a name of 100 characters"] = Hostile(
+    lambda model, images, targets: maps(images), name="m" * 100
 )
 
 

@@ -1,4 +1,4 @@
-"""The command line beside pytest: `attrcheck list`, `attrcheck train` and `attrcheck finetune`."""
+"""The command line beside pytest: `attrcheck list`, `train`, `finetune`, `store`, `why`, `try`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from attrcheck.contracts import Dataset, Method, Tuning
+from attrcheck.contracts import Case, Dataset, Method, Settings, Tuning
 from attrcheck.datasets import dataset as datasets
-from attrcheck.engine.settings import PROFILES
+from attrcheck.engine.settings import PROFILES, cores
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
@@ -24,7 +24,7 @@ from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
 from attrcheck.report.line import Line
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import Align, for_terminal, plain_table, table
 from attrcheck.specs import anchored
 from attrcheck.training import WEIGHTS
 
@@ -92,6 +92,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     teller.add_argument("folder", nargs="?", type=Path, default=Path(".attrcheck"))
     teller.set_defaults(run=tell_why)
 
+    trier = commands.add_parser("try", help="call one method on one case, and show what it does")
+    trier.add_argument("method", help="its name")
+    trier.add_argument("--case", default="digits-resnet-morf", help="default: digits-resnet-morf")
+    trier.add_argument("--images", type=int, default=PROFILES["default"], help="default: 100")
+    trier.add_argument("--seed", type=int, default=0)
+    trier.add_argument("--device", default="cpu")
+    trier.add_argument("--conftest", type=Path, help="that registers it; default: the one here")
+    trier.add_argument("--store", type=Path, default=Path(".attrcheck"), help="of tuned weights")
+    trier.add_argument("--pdb", action="store_true", help="under a debugger, where it fails")
+    trier.set_defaults(run=try_one)
+
     chosen = parser.parse_args(arguments)
     try:
         tables.bind(tables.find(Path.cwd()))
@@ -115,11 +126,9 @@ def list_kind(chosen: argparse.Namespace) -> None:
     ]
     rows += [[name, *("" for _ in facts), why] for name, why in missing.items()]
     headers = [chosen.kind[:-1], *facts, "what it is"]
-    style = "github" if chosen.markdown else "simple"
-    if chosen.markdown:
-        # A bar would end the cell; |x| stands in many a formula.
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    print(tabulate(rows, headers, style, disable_numparse=True))
+    align: list[Align] = ["left"] * len(headers)
+    show = table if chosen.markdown else plain_table
+    print(show(rows, headers, align))
 
 
 def _got(registry: Registry[Any], name: str, missing: dict[str, str]) -> Any:
@@ -172,6 +181,27 @@ def tell_why(chosen: argparse.Namespace) -> None:
             why = "the first" if older is None else ", ".join(changes(item.key, older.key))
             line = f"  {item.created}  {item.path.stem.rpartition('-')[2]}  {why}"
             print(for_terminal(line))
+
+
+def try_one(chosen: argparse.Namespace) -> None:
+    """Print what a method makes of the images of a case, or where it fails."""
+    import attrcheck
+    from attrcheck.engine.shards import find
+    from attrcheck.engine.lab import Lab
+    from attrcheck.engine.trying import load_conftest, try_method
+
+    if (conftest := chosen.conftest or Path("conftest.py")).is_file():
+        load_conftest(conftest.resolve(), attrcheck)
+    elif chosen.conftest:
+        raise AttrcheckError(f"there is no file {chosen.conftest}")
+    method = find(chosen.method)
+    settings = Settings(
+        *("default", chosen.images, chosen.seed, (method.name,), chosen.store, False),
+        *("try", chosen.device, cores(), None),
+    )
+    pair = Lab.of(settings).evaluation(Case.of(chosen.case)).pair
+    for line in try_method(method, pair, chosen.seed, chosen.pdb):
+        print(for_terminal(line) if "\n" not in line else line)
 
 
 def _store(chosen: argparse.Namespace) -> Path:
@@ -297,4 +327,4 @@ def _summary(registered: Any) -> str:
     """The first line of the docstring of the function behind a registered thing."""
     values = (getattr(value, "func", value) for value in vars(registered).values())
     function = next((value for value in values if inspect.isfunction(value)), None)
-    return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+    return cut((inspect.getdoc(function) or "").partition("\n")[0]) if function else ""

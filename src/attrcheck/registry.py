@@ -12,6 +12,7 @@ the thing on demand, and until then only the prefix is checked. See `specs` for 
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import importlib
 import inspect
 import re
@@ -25,6 +26,12 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrcheck.errors import AttrcheckError, suggest
 from attrcheck.specs import ALIAS, NAME, Spec, id_of, is_path, parse
+
+LONGEST = 100
+"""Characters of a name: it is part of ids, of file names and of tables."""
+
+GLOB = r"[*?]"
+"""What makes a glob of the rest of a spec, where there are no globs."""
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,14 +116,14 @@ class Registry(Generic[T]):
         """What a name was bound to, or is itself; None for what is registered, or unknown."""
         if name in self._bound:
             return self._bound[name]
-        _, spec = parse(name)
-        known = spec is not None and spec.prefix in self.prefixes
-        return spec if spec and known and not re.search(r"[*?]", spec.rest) else None
+        alias, spec = parse(name)
+        if alias or spec is None or spec.prefix not in self.prefixes:
+            return None
+        return None if re.search(GLOB, spec.rest) else spec
 
     def bind(self, name: str, text: str, options: Mapping[str, Any] | None = None) -> None:
         """Let a name stand for a spec, and be listed, as a table of a project says."""
-        if not ALIAS.fullmatch(name):
-            raise RegistryError(f"{self.kind} name {name!r} must match {ALIAS.pattern!r}")
+        self._check_name(name, ALIAS)
         alias, spec = parse(text)
         if alias or spec is None or spec.prefix not in self.prefixes:
             raise RegistryError(f"{self.kind} {name!r}: {self._no_spec(text)}")
@@ -171,9 +178,11 @@ class Registry(Generic[T]):
             if alias:
                 raise RegistryError(f"{bare!r}: {self._no_spec(bare.partition('=')[2])}")
             return part
-        if re.search(r"[*?]", spec.rest):
+        if re.search(GLOB, spec.rest):
             raise RegistryError(self._unknown(str(spec)))
         name = alias or self._id(spec)
+        if alias:
+            self._check_name(alias, ALIAS)
         if asked.setdefault(name, spec) != spec:
             raise RegistryError(
                 f"{asked[name]} and {spec} would both be called {name!r}; give one of them a name "
@@ -195,7 +204,11 @@ class Registry(Generic[T]):
         self._bound[name] = spec
 
     def _id(self, spec: Spec) -> str:
-        return id_of(spec, self.place_counts)
+        name = id_of(spec, self.place_counts)
+        if len(name) <= LONGEST:
+            return name
+        # Two long ones that begin alike differ in what they are, so in this.
+        return f"{name[: LONGEST - 10]}.{hashlib.sha256(str(spec).encode()).hexdigest()[:8]}"
 
     def _made(self, name: str, spec: Spec) -> T:
         """The thing that a spec stands for, under its name."""
@@ -213,12 +226,17 @@ class Registry(Generic[T]):
             thing = replace(thing, name=name)  # type: ignore[type-var]
         return cast(T, thing)
 
-    def _check_name(self, name: object) -> None:
+    def _check_name(self, name: object, pattern: re.Pattern[str] = NAME) -> None:
         if not isinstance(name, str):
             raise RegistryError(f'a {self.kind} needs a name: write @{self.kind}("my_name")')
-        if not NAME.fullmatch(name):
+        if len(name) > LONGEST:
+            start = f"{name[:20]}..."
             raise RegistryError(
-                f"{self.kind} name {name!r} must match {NAME.pattern!r} "
+                f"{self.kind} name {start!r} has {len(name)} characters; take at most {LONGEST}"
+            )
+        if not pattern.fullmatch(name):
+            raise RegistryError(
+                f"{self.kind} name {name!r} must match {pattern.pattern!r} "
                 "(a hyphen joins the parts of a case id)"
             )
 

@@ -178,6 +178,13 @@ def test_a_root_is_needed_and_may_come_from_a_table(registries, cifar100):
         attrcheck.dataset.get("odd").load()
 
 
+def test_a_root_that_is_not_there_is_told_before_anything_runs(tmp_path):
+    with pytest.raises(
+        DatasetError, match=r"there is no folder .*gone; it wants cifar-100-python/"
+    ):
+        resolve(f"CIFAR100@{tmp_path / 'gone'}")
+
+
 def test_an_unknown_class_gets_close_matches():
     with pytest.raises(RegistryError, match=r"no dataset with one label .*'CIFAR1000'.*CIFAR100"):
         resolve("CIFAR1000@/data")

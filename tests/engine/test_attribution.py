@@ -86,6 +86,18 @@ def test_channels_are_summed_with_their_sign(tiny):
     assert (maps < 0).any()
 
 
+def test_one_channel_is_as_good_as_none(tiny):
+    plain, single = (
+        attribute(tiny.method(function), tiny.pair, seed=0).arrays["maps"]
+        for function in (
+            lambda model, images, targets: uneven(images),
+            lambda model, images, targets: uneven(images)[:, None],
+        )
+    )
+    assert single.shape == (8, 5, 5)
+    np.testing.assert_array_equal(single, plain)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.bfloat16])
 def test_maps_of_any_dtype_become_floats(tiny, dtype):
     method = tiny.method(lambda model, images, targets: (uneven(images) * 10).to(dtype))
@@ -141,7 +153,7 @@ def test_an_answer_that_is_no_tensor_is_refused(fails, answer, kind):
 @pytest.mark.parametrize(
     "bad",
     [
-        lambda images: images[:, :1],
+        lambda images: images[:, :1, :4],
         lambda images: images.sum((1, 2)),
         lambda images: uneven(images)[:, :4],
         lambda images: uneven(images)[:-1],
@@ -149,7 +161,15 @@ def test_an_answer_that_is_no_tensor_is_refused(fails, answer, kind):
         lambda images: images.sum(),
         lambda images: uneven(images)[..., None],
     ],
-    ids=["one channel", "a line", "cut", "one image less", "one image", "a number", "more axes"],
+    ids=[
+        "one channel, cut",
+        "a line",
+        "cut",
+        "one image less",
+        "one image",
+        "a number",
+        "more axes",
+    ],
 )
 def test_an_answer_of_another_shape_is_refused(fails, bad):
     message = fails(in_second_batch(uneven, bad))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from attrcheck.contracts import Protocol, Reduction
+from attrcheck.engine import resampling
 from attrcheck.engine.resampling import RESAMPLES, condense, interval, replicate, resample
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.store.seeds import derive
@@ -70,6 +71,15 @@ def test_no_warning_where_nothing_is_defined(recwarn):
     rows = {"x": np.full(3, math.nan)}
     assert np.isnan(replicate(Scoring(nanmean, mean=True), rows, counts)).all()
     assert not recwarn
+
+
+@pytest.mark.parametrize("at_once", [1, 50, 333, 7000])
+def test_draws_do_not_depend_on_how_many_come_at_once(at_once, monkeypatch):
+    whole = resample(7, 3, "a-b")
+    monkeypatch.setattr(resampling, "AT_ONCE", at_once)
+    parts = list(resampling.draws(7, 3, "a-b"))
+    assert max(map(len, parts)) == max(1, min(RESAMPLES, at_once // 7))
+    assert np.array_equal(np.concatenate(parts), whole)
 
 
 @given(st.integers(1, 20), st.integers(0, 2**32))

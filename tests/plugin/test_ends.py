@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from attrcheck.plugin.ends import Ended, Signals
+from attrcheck.store.files import temporary_name
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -225,6 +226,45 @@ def pytest_collection(session):
     check_left_behind(project, process)
     assert json.loads(earlier.read_text()) == {"missing": []}
     assert f"{earlier} is of an EARLIER run: this one wrote no report" in Path("output").read_text()
+
+
+@pytest.mark.parametrize("workers", [0, slow(2)])
+def test_a_run_that_is_killed_leaves_no_report_that_could_be_taken_for_its_own(
+    project, earlier, workers
+):
+    kept = earlier.with_name("report.previous.json")
+    page = earlier.with_name("report.md")
+    page.write_text("earlier")
+    for _ in range(2):
+        process = start(project, "-n", str(workers))
+        until(lambda: Path("started").exists(), process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(WAIT)
+        Path("started").unlink()
+        assert sorted(path.name for path in earlier.parent.iterdir()) == [
+            "report.previous.json",
+            "report.previous.md",
+        ]
+        assert json.loads(kept.read_text()) == {"missing": []}
+    project.makeconftest(TINY)
+    run = (*RUN, "--attr-methods=exact", f"-n{workers}")
+    project.runpytest_subprocess(*run, "--attr-models=linear").assert_outcomes(passed=2)
+    assert sorted(path.name for path in earlier.parent.iterdir()) == ["report.json", "report.md"]
+    assert len(json.loads(earlier.read_text())["cases"]) == 2
+
+
+@pytest.mark.parametrize("workers", ["-n0", slow("-n2")])
+def test_what_killed_writers_left_is_swept_by_the_next_run(project, workers):
+    left = project.path / ".attrcheck" / "maps" / "halves-linear" / temporary_name("slope")
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (1, 1))
+    project.makeconftest(TINY)
+    run = (*RUN, "--attr-models=linear", "--attr-methods=exact", workers)
+    project.runpytest_subprocess(*run, "--collect-only")
+    assert left.exists()
+    project.runpytest_subprocess(*run).assert_outcomes(passed=2)
+    assert not left.exists()
 
 
 def test_a_forked_child_ends_as_it_would_without_the_handlers():

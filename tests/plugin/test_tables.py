@@ -1,5 +1,7 @@
 """Datasets and models by name: on the command line, in the ini file, and in tables of a project."""
 
+import os
+
 import pytest
 
 import attrcheck
@@ -18,7 +20,15 @@ import attrcheck
 def mine(dataset):
     "Never built: these runs only collect."
 """
-COLLECT = ("--collect-only", "-q", "-p", "no:cacheprovider", "--attr-protocols=morf,lerf")
+COLLECT = (
+    "--collect-only",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:randomly",
+    "--attr-protocols=morf,lerf",
+)
 
 
 def write(folder, text):
@@ -75,7 +85,7 @@ def test_names_in_tables_are_bound_with_paths_from_the_file(registries, tmp_path
         ("[tool.attrcheck.datasets]\nx = '/data/val'", "dataset 'x': write folder:/data/val"),
         ("[tool.attrcheck.datasets]\nx-y = 'folder:a'", "name 'x-y' must match"),
         ("[tool.attrcheck.datasets]\ndigits = 'folder:a'", "already a dataset called 'digits'"),
-        ("[tool.attrcheck.models]\nx = 'folder:a'", "model 'x': 'folder:a' has no prefix"),
+        ("[tool.attrcheck.models]\nx = 'folder:a'", "model 'x': 'folder:.*/a' has no prefix"),
         ("[tool.attrcheck", "cannot be read"),
     ],
 )
@@ -132,11 +142,11 @@ def resolve(rest, leaf=()):
 
 def test_the_ini_file_says_the_same_with_paths_from_the_root(project):
     project.makeini("[pytest]\nattr_datasets = pets=folder:data/val\nattr_models = mine\n")
-    below = project.mkdir("below")
-    project.makepyfile(**{"below/test_suite": ITEMS})
     assert collected(project)[0][0] == "pets-mine-lerf"
-    result = project.runpytest_subprocess(*COLLECT, str(below))
-    result.stdout.fnmatch_lines(["below/test_suite.py::test_case?pets-mine-lerf?"])
+    project.chdir()
+    os.chdir(project.mkdir("below"))
+    result = project.runpytest_subprocess(*COLLECT, str(project.path))
+    result.stdout.fnmatch_lines(["*test_suite.py::test_case?pets-mine-lerf?"])
 
 
 def test_a_table_of_the_project_is_selected_by_globs(project):
@@ -161,9 +171,6 @@ def test_a_table_of_the_project_is_selected_by_globs(project):
     [
         ("folder:nowhere", "*the folder of pictures *nowhere does not exist*"),
         ("folder:pets,folder:data/pets", "*would both be called 'pets'*NAME=folder:*data/pets*"),
-        ("data/val", "*no dataset is called 'data/val'*"),
-        ("./data/val", "*write folder:./data/val for a folder*"),
-        ("x=digits", "*'digits' has no prefix that a dataset can have*"),
     ],
 )
 def test_what_cannot_be_is_one_line(project, option, words):

@@ -144,3 +144,23 @@ def test_a_bad_option_stops_a_spread_run_at_once(project):
     result = project.runpytest_subprocess("-n2", "--attr-methods=nobody")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no method is called 'nobody'*"])
+
+
+RANDOM = """
+import functools, numpy
+def noisy(rng, model, images, targets):
+    "Holds a generator."
+    return images + torch.from_numpy(rng.normal(size=images.shape)) * 1e-9
+
+attrcheck.method("mine_seeded")(functools.partial(noisy, numpy.random.default_rng(0)))
+attrcheck.method("mine_random")(functools.partial(noisy, numpy.random.default_rng()))
+"""
+
+
+def test_a_method_whose_key_is_random_is_warned_of(project):
+    project.makeconftest(TINY + RANDOM)
+    result = project.runpytest_subprocess(*RUN, "-n2")
+    result.assert_outcomes(passed=4)
+    told = [line for line in result.outlines if "so the store never serves its" in line]
+    assert len(told) == 1
+    assert "the key of method 'mine_random' is another in every process" in told[0]

@@ -342,6 +342,21 @@ class Odd(Protocol):
         raise NotImplementedError
 
 
+class Handmade:
+    """A protocol that is not a dataclass: its repr has an address, another in every process."""
+
+    removal = None
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+def test_a_protocol_that_is_not_a_dataclass_counts_by_its_attributes():
+    one, same, other = Handmade(1.0), Handmade(1.0), Handmade(2.0)
+    assert repr(one) != repr(same)
+    assert keys.of_settings(one) == keys.of_settings(same) != keys.of_settings(other)
+
+
 def test_fields_of_a_protocol_count_by_value_whatever_its_repr_says():
     weights = np.zeros(2000)
     weights[1000] = 1e-9

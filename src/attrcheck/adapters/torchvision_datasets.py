@@ -101,6 +101,10 @@ def resolve(text: str, root: str = "", **options: Any) -> DatasetSpec:
             f"{layout.wants} there"
         )
     folder = Path(place).expanduser()
+    if not folder.is_dir():
+        raise DatasetError(
+            f"torchvision:{name}: there is no folder {folder}; it wants {layout.wants} there"
+        )
     learns = layout.train is not None and (folder / layout.train_at).exists()
     load = partial(pictures, name, folder, options)
     return DatasetSpec(

@@ -109,6 +109,10 @@ def hashes_of(folder: Path) -> Hashes:
     return Hashes(folder)
 
 
+if hasattr(os, "register_at_fork"):  # a lock may be held by a thread that the copy does not have
+    os.register_at_fork(after_in_child=hashes_of.cache_clear)
+
+
 def cache_folder() -> Path:
     """Where this user's caches lie, on this system."""
     if given := os.environ.get("XDG_CACHE_HOME"):

@@ -7,10 +7,13 @@ whatever it raises or returns; see `isolation` for what is watched, and for proc
 from __future__ import annotations
 
 import inspect
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from torch import Tensor
 
 from attrcheck.contracts import Method, Pair
 from attrcheck.engine import keys
-from attrcheck.errors import MethodError, text_of
+from attrcheck.errors import MethodError, line_of, text_of
 from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
 from attrcheck.isolation.patches import Patches
@@ -37,6 +40,12 @@ KINDS: dict[str, Callable[[Tensor], bool]] = {
     "complex numbers": lambda maps: maps.is_complex(),
 }
 """What is a torch.Tensor, and not one float per pixel."""
+
+LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(__file__).parent.parent),
+)
+"""Where no user writes."""
 
 
 def attribute(
@@ -73,7 +82,7 @@ def not_applicable(method: Method, pair: Pair) -> str | None:
         return answer[0]
     guarded = _guarded(method, pair) if methods.is_own(method.name) else nullcontext()
     with guarded, _blamed(method, pair, "in `not_applicable`"):
-        reason = method.not_applicable(pair.network)
+        reason = method.not_applicable(pair.given(method))
         return None if reason is None else str(reason)
 
 
@@ -83,12 +92,12 @@ def unchanged(method: Method, pair: Pair) -> Iterator[None]:
 
     Whole tensors are compared, so this is for all batches together.
     """
-    before, seen, patches = Snapshot.of(pair.network), _seen(method, pair), Patches.now()
+    before, seen, patches = Snapshot.of(pair.given(method)), _seen(method, pair), Patches.now()
     try:
         yield
     finally:
         exchanged = patches.undo()
-    change = before.change(pair.network) or (EDITED if seen != _seen(method, pair) else None)
+    change = before.change(pair.given(method)) or (EDITED if seen != _seen(method, pair) else None)
     if change or exchanged:
         pair.spoilt()
         change = change or exchanged[0]
@@ -137,7 +146,7 @@ def attribute_batch(
         if answer is not None:
             return answer
     given = pair.images[part] if instead is None else instead
-    images, targets = given.clone(), pair.labels[part].clone()
+    network, images, targets = pair.given(method), given.clone(), pair.labels[part].clone()
     offers = {"seeds": pair.seeds(part, seed, method.name), "dataset": pair.reference}
     asked = _parameters(method)
     optional = {name: value for name, value in offers.items() if name in asked}
@@ -147,10 +156,10 @@ def attribute_batch(
     with _guarded(method, pair):
         start = derive(seed, pair.dataset.name, first, method.name, "global")
         with _blamed(method, pair, place), seeded(start, devices):
-            maps = method.attribute(pair.network, images, targets, **optional)
+            maps = method.attribute(network, images, targets, **optional)
     with _blamed(method, pair, f"{place}, when its maps were read"):
         checked = _checked(maps, method, pair, part)
-    for parameter in pair.network.parameters():
+    for parameter in network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
     if not torch.equal(images, given) or not torch.equal(targets, pair.labels[part]):
         raise MethodError(f"{_where(method, pair)} changed its input; work on a copy")
@@ -165,9 +174,22 @@ def _blamed(method: Method, pair: Pair, place: str) -> Iterator[None]:
     except (MethodError, KeyboardInterrupt):  # a person may have pressed it
         raise
     except BaseException as error:
+        line = _line(method, error)
         raise MethodError(
             f"{_where(method, pair)} raised {type(error).__name__} {place}: {text_of(error)}"
+            f"{line and f' (at {line})'}"
         ) from error
+
+
+def _line(method: Method, error: BaseException) -> str:
+    """The deepest line that is a user's own, else of the file that the method is in."""
+    function = method.attribute
+    while isinstance(function, partial):
+        function = function.func
+    home = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return line_of(error, lambda file: not file.startswith(LIBRARIES)) or line_of(
+        error, lambda file: file == home
+    )
 
 
 @contextmanager

@@ -27,12 +27,10 @@ def table(
         for name, spec in specs.items()
         if asks(protocol) or profile == "full" or spec.default
     }
+    chosen_data = [datasets.get(name) for name in datasets.select(dataset)]
     chosen_models = [models.get(name) for name in models.select(model)]
     pairs = [
-        (datasets.get(data), spec)
-        for data in datasets.select(dataset)
-        for spec in chosen_models
-        if spec.knows(data)
+        (data, spec) for data in chosen_data for spec in chosen_models if spec.knows(data.name)
     ]
     if not pairs:
         raise RegistryError("none of the models selected knows any of the datasets selected")

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
+from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair
-from attrcheck.engine.resampling import interval, replicate, resample
+from attrcheck.engine.plausibility import caveats
+from attrcheck.engine.resampling import draws, interval, replicate
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
 from attrcheck.engine.shards import Shard, find, joined_entry
 from attrcheck.errors import MethodError, cut
@@ -103,10 +104,15 @@ class Evaluation:
         ]
 
     @property
-    def accuracy(self) -> float:
-        """The share of the scored images that the model gets right."""
-        correct = np.concatenate([shard.intact["correct"] for shard in self.shards])
-        return float(correct[: self.images].mean())
+    def correct(self) -> NDArray[np.generic]:
+        """Which of the scored images the model gets right."""
+        return np.concatenate([shard.intact["correct"] for shard in self.shards])[: self.images]
+
+    def caveats(self, correct: NDArray[np.generic]) -> list[str]:
+        """What is to be said of the images and the model, which must be better than chance."""
+        trained = self.loader.trained(self.case.dataset, self.case.model, self.protocol.tuning)
+        labels = trained.data.labels[: self.images].numpy()
+        return caveats(correct, labels, trained.data.classes, self.settings.accept_accuracy)
 
     def maps(self, method: Method) -> NDArray[np.generic]:
         """The method's maps of the images that are scored."""
@@ -160,43 +166,57 @@ class Evaluation:
 
     def score(self, protocol: Protocol, observed: dict[str, Entry | Outcome]) -> dict[str, Outcome]:
         """Every method's outcome."""
-        counts = resample(self.images, self.settings.seed, self.case.pair)
+        rows = {name: one.arrays for name, one in observed.items() if isinstance(one, Entry)}
+        reductions = {name: protocol.reduce(some) for name, some in rows.items()}
+        scored = {name: rows[name] for name, one in reductions.items() if np.isfinite(one.score)}
+        replicates: dict[str, list[NDArray[np.float64]]] = {name: [] for name in scored}
+        for counts in draws(self.images, self.settings.seed, self.case.pair):
+            for name, some in scored.items():
+                replicates[name].append(replicate(protocol, some, counts))
         return {
-            name: entry if isinstance(entry, Outcome) else self._score(protocol, entry, counts)
+            name: entry
+            if isinstance(entry, Outcome)
+            else _outcome(entry, reductions[name], replicates.get(name, []))
             for name, entry in observed.items()
         }
 
-    def _score(self, protocol: Protocol, entry: Entry, counts: NDArray[np.int64]) -> Outcome:
-        reduction = protocol.reduce(entry.arrays)
-        facts: dict[str, Any] = {
-            "seconds": entry.info["seconds"] / entry.info["images"],
-            "constant_maps": entry.info["constant"],
-            "undefined_images": reduction.undefined,
-            "passes": entry.info["passes"],
-            "fingerprint": entry.origin.fingerprint if entry.origin else "",
-        }
-        if not np.isfinite(reduction.score):
-            reason = "the protocol defines no score for these maps"
-            return Outcome("undefined", reason, **facts)
-        replicates = replicate(protocol, entry.arrays, counts)
-        low, high = interval(replicates)
-        return Outcome(
-            "ok",
-            score=float(reduction.score),
-            low=low,
-            high=high,
-            curve=Curve.of(reduction.curve),
-            replicates=replicates,
-            **facts,
-        )
+
+def _outcome(entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]]) -> Outcome:
+    """What became of a method; without replicates its score is not defined."""
+    facts: dict[str, Any] = {
+        "seconds": entry.info["seconds"] / entry.info["images"],
+        "constant_maps": entry.info["constant"],
+        "undefined_images": reduction.undefined,
+        "passes": entry.info["passes"],
+        "fingerprint": entry.origin.fingerprint if entry.origin else "",
+    }
+    if not replicates:
+        reason = "the protocol defines no score for these maps"
+        return Outcome("undefined", reason, **facts)
+    scores = np.concatenate(replicates)
+    low, high = interval(scores)
+    return Outcome(
+        "ok",
+        score=float(reduction.score),
+        low=low,
+        high=high,
+        curve=Curve.of(reduction.curve),
+        replicates=scores,
+        **facts,
+    )
 
 
-def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
-    """Score every method of a case."""
+def run_case(
+    evaluation: Evaluation, progress: Progress, tell: Progress = lambda text: None
+) -> CaseResult:
+    """Score every method of a case; before anything is attributed, `tell` the accuracy."""
     torch.set_num_threads(evaluation.settings.threads)
     evaluation.store.open()
     _warn(evaluation)
-    accuracy = evaluation.accuracy
+    correct = evaluation.correct
+    accuracy = float(correct.mean())
+    tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
+    remarks = evaluation.caveats(correct)
     observed = evaluation.observe_all(progress)
     protocol = evaluation.settled(observed)
     return CaseResult(
@@ -208,6 +228,7 @@ def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
         protocol_settings=_settings(protocol),
         tuning=dict(evaluation.shards[0].pair.tuned),
         problems=evaluation.store.take_problems(),
+        caveats=remarks,
         provenance=join(
             Provenance(origin.stored, origin.versions, {evaluation.case.id: {name: origin.created}})
             for name, entry in observed.items()

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from attrcheck.contracts import Dataset, Model
+from attrcheck.contracts import Dataset
+from attrcheck.engine.pairs import noise_like
 from attrcheck.errors import AttrcheckError
 from attrcheck.graph.outputs import chosen, unwrapped
+from attrcheck.graph.tracing import Tracer
+from attrcheck.models import ModelSpec
 from attrcheck.models.classes import matched
 
-TRIED = 2
-"""Images that a network is tried on, where nothing else tells what it returns."""
 
+def fitted(
+    network: nn.Module,
+    class_names: tuple[str, ...],
+    data: Dataset,
+    data_names: tuple[str, ...],
+    device: str,
+    spec: ModelSpec,
+) -> nn.Module:
+    """The network, whose logits are those of the dataset's classes.
 
-def fitted(built: Model, data: Dataset, class_names: tuple[str, ...], device: str) -> nn.Module:
-    """The network in eval mode on the device, whose logits are those of the dataset's classes.
-
-    class_names: as the dataset itself has them, () if it has none. A network that is right already
-    stays as it is, and does not run.
+    class_names, data_names: the classes of the model and of the dataset, () where not known. A
+    network that is right already stays as it is; most need not run to tell.
     """
-    network = built.network.eval().to(device)
-    outputs = len(built.class_names)
+    outputs, noise = len(class_names), noise_like(data, device)
+    tracer = Tracer(None, spec.leaf, spec.concrete_args)
     try:
-        noise = _noise(data, device)
-        network = unwrapped(network, noise, outputs or data.classes)
-        if not built.class_names:
+        network = unwrapped(network, noise, outputs or data.classes, tracer)
+        if not class_names:
             return network  # with the wrong number of outputs, the check of the pair refuses it
-        places = matched(class_names, built.class_names, data.classes, outputs)
+        places = matched(data_names, class_names, data.classes, outputs)
         in_order = places == tuple(range(outputs))
         return network if in_order else chosen(network, places, outputs, noise)
     except AttrcheckError as error:
-        raise type(error)(f"dataset {data.name!r}: {error}") from error
-
-
-def _noise(data: Dataset, device: str) -> Tensor:
-    """Images without any sense, so that none has to be read."""
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn((TRIED, *data.images.shape[1:]), generator=generator).to(device)
+        where = f"model {spec.name!r} on dataset {data.name!r}"
+        raise type(error)(f"{where}: {error}") from error

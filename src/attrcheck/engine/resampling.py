@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,20 +14,31 @@ from attrcheck.store.seeds import derive
 from attrcheck.tallies import TOLERANCE, standings
 
 RESAMPLES = 1000
+AT_ONCE = 2**21
+"""Counts of draws that are in memory at once."""
 LEVEL = 0.95
 NOBODY = Outcome("not_applicable")
 
 
-def resample(images: int, seed: int, pair: str) -> NDArray[np.int64]:
-    """How often each image is drawn, [RESAMPLES, images]; the same for all cases of a pair.
+def draws(images: int, seed: int, pair: str) -> Iterator[NDArray[np.int64]]:
+    """How often each image is drawn, [RESAMPLES, images] in all; the same for all cases of a pair.
 
-    So methods are compared on the same draws, and so are the protocols of one dataset x model.
+    So methods are compared on the same draws, and so are the protocols of one dataset x model. They
+    come some resamples at a time, as all of them would not fit into memory with many images.
     """
     rng = np.random.default_rng(derive(seed, pair, "bootstrap"))
-    draws = rng.integers(images, size=(RESAMPLES, images))
-    offsets = np.arange(RESAMPLES)[:, None] * images
-    counts = np.bincount((draws + offsets).ravel(), minlength=RESAMPLES * images)
-    return counts.reshape(RESAMPLES, images)
+    size = max(1, min(RESAMPLES, AT_ONCE // images))
+    for start in range(0, RESAMPLES, size):
+        count = min(size, RESAMPLES - start)
+        chosen = rng.integers(images, size=(count, images))
+        offsets = np.arange(count)[:, None] * images
+        counts = np.bincount((chosen + offsets).ravel(), minlength=count * images)
+        yield counts.reshape(count, images)
+
+
+def resample(images: int, seed: int, pair: str) -> NDArray[np.int64]:
+    """All draws at once."""
+    return np.concatenate(list(draws(images, seed, pair)))
 
 
 def replicate(protocol: Protocol, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -96,7 +96,8 @@ class CaseResult:
 
     tuning: the facts of the model's fine-tuning, where it had one. problems: writes that failed.
     standings: `tallies.standings` of the methods on each resample, [resamples, methods] in the
-    order of the outcomes; `resampling.condense` makes them. provenance: of its scores.
+    order of the outcomes; `resampling.condense` makes them. provenance: of its scores. caveats:
+    what a reader must know of the images and the model.
     """
 
     case: str
@@ -109,6 +110,7 @@ class CaseResult:
     problems: list[str] = field(default_factory=list)
     standings: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     provenance: list[Provenance] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,8 @@ class Envelope:
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
-    that were computed again and compared, if that was asked for.
+    that were computed again and compared, if that was asked for. keys: of the user's own methods,
+    as this process has them.
     """
 
     id: str
@@ -170,6 +173,7 @@ class Envelope:
     case: CaseResult | None = None
     check: CheckResult | None = None
     verified: int | None = None
+    keys: dict[str, str] = field(default_factory=dict)
 
 
 def join(parts: Iterable[Provenance]) -> list[Provenance]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.errors import ModelError
-from attrcheck.graph.tracing import trace
+from attrcheck.graph.tracing import Tracer
 
 NAMES = ("logits", "output", "out")
 """What classifiers call their logits, in an object or a dict, best first."""
@@ -64,14 +64,16 @@ class Chosen(Around):
         return logits.index_select(1, self.places)
 
 
-def unwrapped(network: nn.Module, images: Tensor, classes: int) -> nn.Module:
+def unwrapped(
+    network: nn.Module, images: Tensor, classes: int, tracer: Tracer | None = None
+) -> nn.Module:
     """The network itself if it maps these images to a tensor, else one that takes the logits out.
 
     They are found by name in an object or dict, by shape in a tuple: one with as many columns as
     there are classes goes before others. A network whose graph ends in one node does not run.
     """
     network.eval()
-    if isinstance(network, Around) or _ends_in_one(network):
+    if isinstance(network, Around) or _ends_in_one(network, tracer or Tracer()):
         return network
     with torch.inference_mode():
         output = network(images)
@@ -116,10 +118,10 @@ def chosen(network: nn.Module, places: Sequence[int], outputs: int, images: Tens
     return Chosen(network, places).eval()
 
 
-def _ends_in_one(network: nn.Module) -> bool:
+def _ends_in_one(network: nn.Module, tracer: Tracer) -> bool:
     """Whether the graph of a network is known, and its output is one value."""
     try:
-        graph = trace(network).graph
+        graph = tracer.graph_of(network).graph
     except Exception:  # whatever the tracer stumbles over
         return False
     (output,) = graph.output_node().args

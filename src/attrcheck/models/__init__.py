@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attrcheck.contracts import Dataset, Model, Pictures
@@ -28,6 +28,9 @@ class ModelSpec:
     prefix knows those that do not ship with attrcheck.
     offers: what protocols may need of it; without `gradients` it cannot be differentiated. An
     embedded one also offers its `architecture`, to be trained anew.
+    leaf: classes or names of modules that stay in one piece where the network's graph is traced.
+    concrete_args: arguments of forward() that tracing takes for given; all others but the image
+    keep their defaults.
     depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
@@ -37,6 +40,13 @@ class ModelSpec:
     datasets: str = "*"
     offers: tuple[str, ...] = ("gradients",)
     depends: Sequence[str] = ()
+    leaf: Sequence[type[nn.Module] | str] = ()
+    concrete_args: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def helped(self) -> bool:
+        """Whether tracing is told more than the network."""
+        return bool(self.leaf or self.concrete_args)
 
     def __post_init__(self) -> None:
         if self.embedded:

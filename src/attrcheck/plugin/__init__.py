@@ -74,8 +74,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """On an xdist worker: tell which items are attrcheck's before the collection is reported."""
+    """Escape warnings of attrcheck's items; an xdist worker tells which they are."""
+    collected = collecting.ours(session.items)
+    if not collected:
+        return
+    session.config.pluginmanager.register(collecting.Warnings(collected))
     if (given := getattr(session.config, "workerinput", None)) is not None:
+        # Before the collection is reported.
         collecting.tell(session.items, given["attr_folder"], given["workerid"])
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from attrcheck.errors import AttrcheckError, cut
+from attrcheck.errors import AttrcheckError, cut, text_of
 from attrcheck.plugin import options
 from attrcheck.plugin.outcomes import outcomes
 
@@ -122,6 +124,35 @@ def escape(report: pytest.TestReport) -> None:
     text = cut(report.longreprtext, MOST_TRACEBACK)
     if (escaped := for_terminal(text)) != report.longreprtext:
         report.longrepr = escaped
+
+
+class Warnings:
+    """Escapes the warnings of some items before others show them or send them to the controller."""
+
+    def __init__(self, node_ids: Iterable[str]) -> None:
+        self.node_ids = frozenset(node_ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(
+        self, warning_message: warnings.WarningMessage, nodeid: str
+    ) -> None:
+        """Spell out what a terminal must not get; a lone surrogate would end xdist."""
+        if nodeid in self.node_ids and isinstance(warning_message.message, Warning):
+            escape_warning(warning_message)
+
+
+def escape_warning(told: warnings.WarningMessage) -> None:
+    """Make a warning plain, if its text or its class would not reach the controller as they are."""
+    from attrcheck.report.text import for_terminal
+
+    message, category = cast(Warning, told.message), told.category
+    text = for_terminal(text_of(message))
+    if getattr(sys.modules.get(category.__module__), category.__name__, None) is not category:
+        # Made on the fly: nobody else finds it.
+        told.message = UserWarning(for_terminal(cut(category.__name__)) + f": {text}")
+        told.category = UserWarning
+    elif message.args != (text,):
+        told.message = UserWarning(text)
 
 
 def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:

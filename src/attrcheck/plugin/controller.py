@@ -14,6 +14,7 @@ import pytest
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import collecting, ends, options
+from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PREFIX, RunVerdict, undecided
 
@@ -24,6 +25,10 @@ NAME = "attrcheck-controller"
 """Of the plugin."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
+UNSTEADY = (
+    "warning: the key of method {!r} is another in every process, so the store never serves its "
+    "results: something that it holds is random, such as a generator without a seed"
+)
 
 
 class Controller:
@@ -42,6 +47,7 @@ class Controller:
         self.nodes: list[Any] = []
         self.interrupted = False
         self.signals = ends.Signals()
+        self.notes = Board(config, self.folder)
 
     @property
     def folder(self) -> str:
@@ -118,19 +124,34 @@ class Controller:
         return bool(options.value(self.config, "plan"))
 
     def _expect(self, items: Mapping[str, str]) -> None:
+        first = not self.session.used
         self.session.expect(items)
-        if items:
-            self.signals.install()
+        if items and first:
+            self._begin()
         if items and self.painter is None and self.live:
             from attrcheck.plugin.progress import start
 
             self.painter = start(self.config.get_terminal_writer(), self.live)
+
+    def _begin(self) -> None:
+        """Get ready once it is known that attrcheck has a part in the run."""
+        self.signals.install()
+        if self.config.getoption("collectonly"):
+            return
+        from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
+
+        sweep(options.folder(self.config, "store"))
+        if options.value(self.config, "report"):
+            from attrcheck.report.files import set_aside  # likewise
+
+            set_aside(options.folder(self.config, "report_dir"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what an item sent; make room for what pytest is about to print."""
         if self.painter is not None:
             self.painter.wipe()
+        self.notes.show()
         if text := getattr(report, "attrcheck", None):
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
@@ -181,6 +202,7 @@ class Controller:
             verdicts += problems
         else:
             self.lines += findings(document)
+        self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
         return verdicts
@@ -203,9 +225,13 @@ class Controller:
         if not options.value(self.config, "report"):
             return []
         path = options.folder(self.config, "report_dir") / "report.json"
-        if not path.exists() or path.stat().st_mtime >= self.session.started:
+        written = path.exists() and path.stat().st_mtime >= self.session.started
+        if written or not path.exists():
+            path = path.with_name("report.previous.json")
+        if not path.exists():
             return []
-        return [f"{path} is of an EARLIER run: this one wrote no report"]
+        why = "this one is not complete" if written else "this one wrote no report"
+        return [f"{path} is of an EARLIER run: {why}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(

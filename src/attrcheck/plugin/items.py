@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 import torch
@@ -16,9 +18,11 @@ from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import CaseResult, CheckResult, Envelope, RunSettings
 from attrcheck.engine.settings import cores
+from attrcheck.engine.shards import find, key_of
 from attrcheck.engine.wire import dumps
-from attrcheck.errors import AttrcheckError, cut
-from attrcheck.plugin import controller, options, selection, suites
+from attrcheck.errors import AttrcheckError, MethodError, cut
+from attrcheck.methods import method as registered
+from attrcheck.plugin import controller, notes, options, selection, suites
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
@@ -31,13 +35,21 @@ LAB = pytest.StashKey[Lab]()
 class Worker:
     """Where an item runs: one process, alone or among others.
 
-    live: the folder of live files, empty if nobody watches.
+    live: the folder of live files, empty if nobody watches. folder: of notes. show: prints notes,
+    where the controller is in this process.
     """
 
     index: int
     count: int
     run: str
     live: str
+    folder: str
+    show: Callable[[], None] = lambda: None
+
+    def note(self, about: str, text: str) -> None:
+        """Have a text printed, once, while the run goes on."""
+        notes.leave(self.folder, about, for_terminal(text))
+        self.show()
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,8 @@ class CaseItem:
         live = Live(self.worker.live)
         try:
             lab = lab_of(self.config, self.worker)
-            result = run_case(lab.evaluation(self.case), live.say)
+            tell = partial(self.worker.note, self.case.pair)
+            result = run_case(lab.evaluation(self.case), live.say, tell)
         except AttrcheckError as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {error}")), pytrace=False)
         except outcomes() as error:
@@ -119,10 +132,12 @@ def worker_of(config: pytest.Config) -> Worker:
     """The process that this is: an xdist worker, or the only one."""
     if (given := getattr(config, "workerinput", None)) is not None:
         index = int(given["workerid"].removeprefix("gw"))
-        return Worker(index, given["workercount"], given["attr_run"], given["attr_live"])
+        folder, live = given["attr_folder"], given["attr_live"]
+        return Worker(index, given["workercount"], given["attr_run"], live, folder)
     gathering = controller.of(config)
     assert gathering is not None, "whoever is not a worker is the controller"
-    return Worker(0, 1, gathering.session.run, gathering.live)
+    session, show = gathering.session, gathering.notes.show
+    return Worker(0, 1, session.run, gathering.live, gathering.folder, show)
 
 
 def lab_of(config: pytest.Config, worker: Worker) -> Lab:
@@ -149,6 +164,7 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         images_given=options.value(config, "images") is not None,
         isolate=options.isolate(config),
         timeout=options.number(config, "timeout", 0) or None,
+        accept_accuracy=bool(options.value(config, "accept_accuracy")),
     )
 
 
@@ -195,4 +211,12 @@ def envelope(
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
+        keys=dict(_keys(settings.methods)) if case is not None else {},
     )
+
+
+def _keys(methods: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The keys of the user's own methods; what has none has failed by name already."""
+    for name in filter(registered.is_own, methods):
+        with suppress(MethodError):
+            yield name, key_of(find(name))

@@ -93,6 +93,7 @@ OPTIONS = [
     ),
     Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
+    Option("accept_accuracy", "run models that are no better than chance", False, "bool"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),

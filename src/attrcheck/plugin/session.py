@@ -70,6 +70,15 @@ class Session:
         return [self.envelopes[item] for item in sorted(self.envelopes)]
 
     @property
+    def unsteady(self) -> list[str]:
+        """Methods whose keys differ between processes of this run: no later run has them either."""
+        keys: dict[str, set[str]] = {}
+        for sent in self.in_order:
+            for method, key in sent.keys.items():
+                keys.setdefault(method, set()).add(key)
+        return sorted(method for method, different in keys.items() if len(different) > 1)
+
+    @property
     def missing(self) -> list[str]:
         """Items that were collected and sent nothing: crashed, never run, or failed to load."""
         return sorted({*self.expected.values()} - self.envelopes.keys())

@@ -19,7 +19,7 @@ def render(document: Document) -> str:
     """The whole report as GitHub-flavoured Markdown."""
     sections = [
         "# attrcheck report",
-        _list(terminal.remarks(document)),
+        _list(terminal.above(document)),
         "## Leaderboard",
         _board(document),
         *_gates(document),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from attrcheck.engine.results import RunSettings
 from attrcheck.report import consistency, trust
 from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
-from attrcheck.report.types import BoardEntry, Counts, Document
+from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document
 
 MOST_NAMES = 8
 MOST_LINES = 20
 MOST_IN_NAME = 30
 MOST_IN_REASON = 400
 MOST_IN_LINE = 1000
+WIDTH = 98
 HEADERS = (
     *("rank", "method", "Meta-Rank", "95% interval"),
     *("mean rank", "wins", "> random", "s/image"),
@@ -27,11 +28,16 @@ def render(document: Document) -> str:
         *trust.findings(document),
         *footer(document),
     ]
-    return "\n".join([*map(_line, remarks(document)), "", board(document), "", *map(_line, below)])
+    return "\n".join([*map(_line, above(document)), "", board(document), "", *map(_line, below)])
+
+
+def above(document: Document) -> list[str]:
+    """What a reader must know before believing the board; not escaped yet, like all lines here."""
+    return [*remarks(document), *accuracies(document), *caveats(document)]
 
 
 def remarks(document: Document) -> list[str]:
-    """What a reader must know before believing the board; not escaped yet, like all lines here."""
+    """What was run, and what is missing."""
     settings, missing = document.settings, document.missing
     cases, methods = len(document.cases), len(settings.methods)
     lines = [
@@ -56,6 +62,43 @@ def remarks(document: Document) -> list[str]:
 def _selection(settings: RunSettings) -> str:
     suite = f"suite {settings.suite}, " if settings.suite else ""
     return f"{suite}profile {settings.profile}"
+
+
+def accuracies(document: Document) -> list[str]:
+    """The accuracy of every pair, on as many images as any of its cases has; some in each line."""
+    cases: dict[str, CaseEntry] = {}
+    for case in document.cases:
+        pair = f"{case.dataset}-{case.model}"
+        # A fine-tuned model is another one.
+        if pair not in cases or (bool(case.tuning), -case.images) < (
+            bool(cases[pair].tuning),
+            -cases[pair].images,
+        ):
+            cases[pair] = case
+    lines: list[str] = []
+    for pair, case in cases.items():
+        text = f"{pair} {case.accuracy:.1%}"
+        if lines and len(lines[-1]) + len(text) < WIDTH:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(f"accuracy: {text}")
+    return lines
+
+
+def caveats(document: Document) -> list[str]:
+    """What is doubtful about the images, the models or the intervals."""
+    lines = dict.fromkeys(
+        f"CAUTION: {case.dataset}-{case.model}: {text}"
+        for case in document.cases
+        for text in case.caveats
+    )
+    points = [e.method for e in document.leaderboard if e.low is not None and e.low == e.high]
+    hidden = len(lines) - MOST_LINES
+    return [
+        *list(lines)[:MOST_LINES],
+        *([f"CAUTION: ... and {hidden} more"] if hidden > 0 else []),
+        *([f"CAUTION: intervals without width: {_some(points)}"] if points else []),
+    ]
 
 
 def board(document: Document) -> str:

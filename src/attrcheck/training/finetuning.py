@@ -169,7 +169,8 @@ def compare(
             accuracy(network, delete(images, torch.full_like(labels, cell), seeds), labels)
             for cell in range(len(delete.keep))
         )
-    facts["similarity"] = similarity(prepare(before), prepare(after), images, labels)
+    prepared = [prepare(network, images[:2]) for network in (before, after)]
+    facts["similarity"] = similarity(prepared[0], prepared[1], images, labels)
     return {
         what: {key: value if value is None else round(value, 6) for key, value in fact.items()}
         for what, fact in facts.items()

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     trainer = commands.add_parser(
         "train",
-        help="train the embedded models, four checkpoints each, or public architectures on pictures",
+        help="train the embedded models, or public architectures on pictures",
         description="Public ones, as torchvision:resnet18, are trained by the recipe of the "
         "Meta-Rank paper where the suites look for them; an interrupted training goes on.",
     )

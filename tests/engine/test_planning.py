@@ -45,7 +45,7 @@ def test_a_plan_adds_up_by_hand(tiny, monkeypatch):
     side = tiny.dataset().images.shape[-1]
     assert morf.disk >= images * 3 * side * side * 4
     (both,) = plan(lab, [Case("tiny", "linear", name) for name in ("morf", "lerf")])
-    assert both.forward == forward + images * 4 * steps  # maps are shared
+    assert both.forward == forward + images * 4 * steps  # maps, and the end, are shared
 
 
 def test_nothing_is_run_or_stored(tiny):

@@ -27,7 +27,7 @@ def nothing_cached(registries, tmp_path, monkeypatch):
 
 def test_the_suites_are_those_of_the_papers():
     assert papers.names() == [*SUITES]
-    with pytest.raises(papers.SuiteError, match="'metarnk'.*did you mean metarank"):
+    with pytest.raises(papers.SuiteError, match=r"'metarnk'.*did you mean metarank"):
         papers.load("metarnk")
 
 

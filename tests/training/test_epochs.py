@@ -43,7 +43,7 @@ def network():
     )
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The process died."""
 
 
@@ -52,7 +52,7 @@ def killed_at(epoch, batch):
 
     def progress(text):
         if text.startswith(f"epoch {epoch} of 4, batch {batch} "):
-            raise Killed
+            raise KilledError
 
     return progress
 
@@ -66,7 +66,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(data, tmp_path, plac
     whole, parts = tmp_path / "whole/net.safetensors", tmp_path / "parts/net.safetensors"
     score = train_by_epochs(network(), data, whole, RECIPE)
     for place in places:
-        with pytest.raises(Killed):
+        with pytest.raises(KilledError):
             train_by_epochs(network(), data, parts, RECIPE, progress=killed_at(*place))
         assert not parts.exists()
     assert train_by_epochs(network(), data, parts, RECIPE) == score
@@ -77,7 +77,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(data, tmp_path, plac
 
 def test_it_goes_on_where_it_stopped(data, tmp_path):
     path, texts = tmp_path / "net.safetensors", []
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train_by_epochs(network(), data, path, RECIPE, progress=killed_at(3, 1))
     train_by_epochs(network(), data, path, RECIPE, progress=texts.append)
     assert texts[0].startswith("epoch 3 of 4, batch 1 of 5, 0:00:0")
@@ -114,7 +114,7 @@ def test_the_rate_falls_by_half_a_cosine_and_the_optimiser_is_adam(data, tmp_pat
 
 def test_what_was_begun_with_other_settings_is_not_gone_on_with(data, tmp_path):
     path = tmp_path / "net.safetensors"
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train_by_epochs(network(), data, path, RECIPE, progress=killed_at(2, 1))
     with pytest.raises(WeightsError, match=r"net\.training is of a training with other settings"):
         train_by_epochs(network(), data, path, replace(RECIPE, batch=6))
@@ -124,7 +124,7 @@ def test_what_was_begun_with_other_settings_is_not_gone_on_with(data, tmp_path):
 
 
 def test_a_dataset_without_a_training_split_says_so(data, tmp_path):
-    with pytest.raises(DatasetError, match="'food' has no training split .* folder `train`"):
+    with pytest.raises(DatasetError, match=r"'food' has no training split .* folder `train`"):
         train_by_epochs(network(), replace(data, training=None), tmp_path / "net", RECIPE)
 
 

@@ -182,7 +182,8 @@ def _on_own_data(check: Check, subject: Subject, cases: Iterable[Case]) -> bool:
         return not any(case.protocol == subject.protocol and embedded(case) for case in cases)
     if check.over == "cases":
         return not embedded(*subject.arguments)
-    return not embedded(Case(*subject.arguments, protocol=""))
+    dataset, model = subject.arguments
+    return not embedded(Case(dataset, model, protocol=""))
 
 
 def _why(check: Check, subject: Subject) -> str | None:

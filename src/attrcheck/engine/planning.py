@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 
 import torch
 from torch import Tensor, nn
 
-from attrcheck.contracts import Case, Dataset, Method, Protocol
+from attrcheck.contracts import Case, Dataset, Method, Protocol, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import Reattribution, not_applicable
 from attrcheck.engine.lab import Lab
@@ -18,6 +19,7 @@ from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import BLOCK, Pair, pair_of
 from attrcheck.engine.shards import base_of, find
 from attrcheck.errors import AttrcheckError
+from attrcheck.models import model as models
 from attrcheck.tensors.batching import (
     bytes_per_sample,
     limited_to,
@@ -128,23 +130,31 @@ class _Planned:
         evaluations = [self.lab.evaluation(case) for case in self.cases]
         total = self.lab.loader.count(self.cases[0].dataset, self.lab.settings.images)
         forward, backward, disk = float(total), 0.0, 0.0  # all images as they are, once
-        frames: dict[object, int] = {}
+        attributed: dict[Tuning | None, int] = {}
+        scored: dict[object, tuple[int, Cost]] = {}
+        shared: dict[object, tuple[int, float]] = {}
         for evaluation in evaluations:
-            tuning, images = evaluation.protocol.tuning, evaluation.images
-            frames[tuning] = max(frames.get(tuning, 0), images if tuning else total)
-            cost = cost_of(evaluation.protocol, self.pair.dataset)
-            again = [[cost.maps * passes for passes in method.passes] for method in self.methods]
-            forward += images * (cost.shared + len(self.methods) * cost.forward)
-            forward += images * sum(passes[0] for passes in again)
-            backward += images * sum(passes[1] for passes in again)
+            protocol, images = evaluation.protocol, evaluation.images
+            tuning, cost = protocol.tuning, cost_of(protocol, self.pair.dataset)
+            attributed[tuning] = max(attributed.get(tuning, 0), images if tuning else total)
+            rows = tuning, type(protocol), protocol.observation or evaluation.case.protocol
+            scored[rows] = max(scored.get(rows, (0, cost)), (images, cost), key=itemgetter(0))
+            if protocol.shared is not None:
+                key = tuning, protocol.shared.key
+                shared[key] = max(shared.get(key, (0, 0.0)), (images, cost.shared))
+        forward += sum(images * passes for images, passes in shared.values())
+        there, back = self._passes(self.methods)
+        for images, cost in scored.values():
+            forward += images * (len(self.methods) * cost.forward + cost.maps * there)
+            backward += images * cost.maps * back
             disk += images * len(self.methods) * cost.rows
-        for tuning, images in frames.items():
-            forward += images * sum(method.passes[0] for method in self.attributed)
-            backward += images * sum(method.passes[1] for method in self.attributed)
-            disk += images * len(self.attributed) * _pixels(self.pair.images) * FLOAT
+        there, back = self._passes(self.attributed)
+        for tuning, images in attributed.items():
             learnt = self._learnt() if tuning else 0
-            forward, backward = forward + learnt, backward + learnt
-        ahead, back = measured(self.pair)
+            forward += images * there + learnt
+            backward += images * back + learnt
+            disk += images * len(self.attributed) * _pixels(self.pair.images) * FLOAT
+        one_forward, one_backward = measured(self.pair)
         return PairPlan(
             pair=self.pair.name,
             cases=len(self.cases),
@@ -152,17 +162,23 @@ class _Planned:
             images=max(evaluation.images for evaluation in evaluations),
             forward=forward,
             backward=backward,
-            seconds=forward * ahead + backward * back,
+            seconds=forward * one_forward + backward * one_backward,
             memory=_memory(self.pair, min(total, BLOCK)),
             disk=disk,
         )
 
+    @staticmethod
+    def _passes(methods: Sequence[Method]) -> tuple[int, int]:
+        """Of one map of each, forward and backward."""
+        return sum(m.passes[0] for m in methods), sum(m.passes[1] for m in methods)
+
     def _learnt(self) -> int:
         """Images that go through the network to fine-tune it; none where it ships fine-tuned."""
-        data = self.lab.loader.trained(self.cases[0].dataset, self.cases[0].model)
-        if data.spec.embedded or data.data.training is None:
+        dataset, model = self.cases[0].dataset, self.cases[0].model
+        data = self.lab.loader.trained(dataset, model).data
+        if models.get(model).embedded or data.training is None:
             return 0
-        return recipe_for(data.data.name).epochs * len(data.data.training()[1])
+        return recipe_for(dataset).epochs * len(data.training()[1])
 
 
 def cost_of(protocol: Protocol, data: Dataset) -> Cost:
@@ -191,7 +207,7 @@ def cost_of(protocol: Protocol, data: Dataset) -> Cost:
 
 
 def measured(pair: Pair) -> tuple[float, float]:
-    """Seconds that a forward and a backward pass of one image take, in a batch as runs make them."""
+    """Seconds that a forward and a backward pass of an image take, in a batch as in a run."""
     size = quick_size(pair.images)
     images = pair.images[torch.arange(size) % len(pair.images)]
     labels = pair.labels[torch.arange(size) % len(pair.labels)]

@@ -1,4 +1,4 @@
-"""Arrange a suite: bind its names to what lies in a data folder and in caches, and say what is missing.
+"""Arrange a suite: bind its names to what lies in a data folder and in caches; say what is missing.
 
 A name that the project registers, or that a table or an option gives, is used as it is.
 """

@@ -84,6 +84,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         collecting.tell(session.items, given["attr_folder"], given["workerid"])
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Print the plan in place of running items, if that is asked for."""
+    if not options.value(session.config, "plan") or session.testsfailed:
+        return None
+    from attrcheck.plugin.planning import lines
+
+    writer = session.config.get_terminal_writer()
+    writer.line()
+    for line in lines(session.config, session.items):
+        writer.line(line)
+    return True
+
+
 @pytest.fixture
 def attr_case(request: pytest.FixtureRequest) -> CaseItem:
     """A case of the matrix; `attr_case.run()` ranks all methods in it."""

@@ -107,22 +107,6 @@ class Controller:
         """Note what a worker will run."""
         self._expect(collecting.collected_by(self.folder, node.gateway.id))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Print the plan in place of running items, if that is asked for."""
-        if not self._plans or session.testsfailed:
-            return None
-        from attrcheck.plugin.planning import lines
-
-        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        for line in lines(self.config, session.items) if reporter else ():
-            reporter.write_line(line)
-        return True
-
-    @property
-    def _plans(self) -> bool:
-        return bool(options.value(self.config, "plan"))
-
     def _expect(self, items: Mapping[str, str]) -> None:
         first = not self.session.used
         self.session.expect(items)
@@ -136,7 +120,7 @@ class Controller:
     def _begin(self) -> None:
         """Get ready once it is known that attrcheck has a part in the run."""
         self.signals.install()
-        if self.config.getoption("collectonly"):
+        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
             return
         from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
 
@@ -173,7 +157,7 @@ class Controller:
             with suppress(OSError):  # the terminal is gone
                 self.painter.stop()
             self.painter = None
-        if self.config.getoption("collectonly") or self._plans:
+        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
             return
         verdicts = self._verdicts() if self.session.used else self._without_items(session)
         session.testscollected += len(verdicts)

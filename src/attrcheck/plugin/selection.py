@@ -44,7 +44,11 @@ def patterns(config: pytest.Config, kind: str) -> str:
         there = suites.arranged(config)
         if there is not None and given(config, kind) is None:
             return ",".join(there.datasets if kind == "datasets" else there.models)
-    base = config.rootpath if config.getoption(f"attr_{kind}") is None else config.invocation_params.dir
+    base = (
+        config.rootpath
+        if config.getoption(f"attr_{kind}") is None
+        else config.invocation_params.dir
+    )
     return anchored(str(value(config, kind)), base)
 
 

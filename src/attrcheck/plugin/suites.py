@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import pytest
-from tabulate import tabulate
 
 from attrcheck.papers import SuiteError
 from attrcheck.papers.arranging import Arrangement, Gap, arrange
 from attrcheck.plugin import options, tables
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import plain_table
 from attrcheck.specs import anchored, parse
 
 ARRANGED = pytest.StashKey[Arrangement]()
@@ -53,6 +53,8 @@ def header(config: pytest.Config) -> list[str]:
 
 def gaps(missing: Sequence[Gap]) -> str:
     """The table of what is missing: what it is, where it should lie, what to do."""
-    rows = [[for_terminal(gap.what), for_terminal(gap.where), for_terminal(gap.do)] for gap in missing]
-    headers = ["missing", "should lie in", "what to do"]
-    return tabulate(rows, headers, maxcolwidths=[None, None, WIDTH], disable_numparse=True)
+    rows = []
+    for gap in missing:
+        first, *more = textwrap.wrap(gap.do, WIDTH, break_long_words=False) or [""]
+        rows += [[gap.what, gap.where, first], *(["", "", line] for line in more)]
+    return plain_table(rows, ("missing", "should lie in", "what to do"), ("left",) * 3)

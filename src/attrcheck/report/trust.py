@@ -64,8 +64,8 @@ def findings(document: Document) -> list[str]:
     some = ", ".join(f"{about} ({count})" for about, count in list(counts.items())[:MOST_FINDINGS])
     more = ", ..." if len(counts) > MOST_FINDINGS else ""
     return [
-        f"{sum(counts.values())} finding(s) on protocols and your data, which fail the run only if a "
-        f"gate asks for it: {some}{more}"
+        f"{sum(counts.values())} finding(s) on protocols and your data, which fail the run only if "
+        f"a gate asks for it: {some}{more}"
     ]
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -82,7 +82,9 @@ def train_by_epochs(
         for epoch in range(start, recipe.epochs):
             torch.manual_seed(derive(seed, data.name, path.stem, "epoch", str(epoch)))
             batches = torch.randperm(len(labels)).tensor_split(steps)
-            taken = images if isinstance(images, Tensor) else _Ahead(images, batches)
+            taken = (
+                images if isinstance(images, Tensor) else cast("Pixels", _Ahead(images, batches))
+            )
             for step in learn(network, taken, labels, batches, optimiser, schedule, varied):
                 place = f"epoch {epoch + 1} of {recipe.epochs}, batch {step} of {steps}"
                 progress(f"{place}, {clock.left(epoch * steps + step)} left")
@@ -134,7 +136,9 @@ def _resume(path: Path, what: str, parts: dict[str, Any]) -> int:
     try:
         kept = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise WeightsError(f"cannot go on from {path} ({error}); remove it to begin anew") from error
+        raise WeightsError(
+            f"cannot go on from {path} ({error}); remove it to begin anew"
+        ) from error
     if kept["what"] != what:
         raise WeightsError(
             f"{path} is of a training with other settings, images or classes; train with those "

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.papers.data_folder import empty_caches, pictures, weights
+from attrcheck.papers import load
+from tests.papers.data_folder import cifar100, empty_caches, pictures, weights
 from tests.plugin.test_plugin import PLAIN
 
 pytest_plugins = ["pytester"]
@@ -103,3 +104,81 @@ def test_an_unknown_suite_is_a_usage_error(project):
     result = run(project, "--attr-suite=metaronk")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["*--attr-suite: no suite is called 'metaronk'*metarank*"])
+
+
+TINY = """
+import torch
+from torch import nn
+import attrcheck
+
+FRAME = attrcheck.Preprocessing(size=(16, 16), resize=16, mean=(0.5,) * 3, std=(0.25,) * 3)
+
+def tiny(name, datasets):
+    @attrcheck.model(name, datasets=datasets)
+    def build(data):
+        torch.manual_seed(0)
+        network = nn.Sequential(
+            nn.Conv2d(3, 4, 3, 2, 1),
+            nn.ReLU(),
+            nn.Conv2d(4, 6, 3, 1, 1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(6, data.classes),
+        )
+        return attrcheck.Model(network, FRAME)
+"""
+
+
+@pytest.fixture
+def in_small(pytester, registries, monkeypatch):
+    """A project that gives tiny networks the names that suites use, and all datasets in small."""
+    empty_caches(monkeypatch, pytester.path)
+    pytester.makepyfile(test_suite=ITEMS)
+    data = pytester.path / "data"
+    for name in ("food101", "resisc45", "imagenet"):
+        pictures(data / name / "train", seed=1)
+        pictures(data / name / "val")
+    pictures(data / "places365/val")
+    cifar100(data, monkeypatch)
+    return pytester
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suite", "models", "checks", "cases", "of"),
+    [
+        ("metarank", ["resnet18", "vgg19"], "half_images,seed", 14, 26),
+        ("idsds", ["resnet18", "fixup_resnet50"], "tuning,measured_output", 4, 32),
+        ("soundness", ["vgg16"], "half_images", 4, 4),
+        ("reproduction", ["vgg11", "cifar100_resnet20"], "dummy_floor,measured_output", 4, 42),
+    ],
+)
+def test_every_suite_in_small_with_all_of_its_methods(in_small, suite, models, checks, cases, of):
+    known = {network.name: ",".join(network.datasets) for network in load(suite).networks}
+    lines = [f"tiny({name!r}, {known[name]!r})" for name in models]
+    in_small.makeconftest("\n".join([TINY, *lines]))
+    result = run(
+        in_small,
+        f"--attr-suite={suite}",
+        "--attr-images=4",
+        f"--attr-checks={checks}",
+        "--attr-accept-accuracy",
+        "--attr-report",
+    )
+    assert result.ret == 0, result.stdout.str()
+    document = report(in_small)
+    ran = {case["id"] for case in document["cases"]}
+    assert len(ran) == cases
+    assert ran <= {*load(suite).cases}
+    assert document["settings"]["methods"] == sorted(load(suite).methods)
+    assert document["settings"]["of_cases"] == of
+    assert document["settings"]["partial"] is (cases < of)
+    assert {check["check"] for check in document["checks"]} == {*checks.split(",")}
+    scored = [s["status"] for case in document["cases"] for s in case["scores"].values()]
+    assert "error" not in scored
+    assert scored.count("ok") > len(scored) / 2
+    header = f"attrcheck: suite {suite}, {of} cases: *"
+    result.stdout.fnmatch_lines(
+        [header, f"{cases} cases x * methods, suite {suite}, profile full*"]
+    )

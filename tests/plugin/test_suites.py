@@ -177,7 +177,7 @@ def test_every_suite_in_small_with_all_of_its_methods(in_small, suite, models, c
     assert {check["check"] for check in document["checks"]} == {*checks.split(",")}
     scored = [s["status"] for case in document["cases"] for s in case["scores"].values()]
     assert "error" not in scored
-    assert scored.count("ok") > len(scored) / 2
+    assert scored.count("ok") >= len(scored) / 2
     header = f"attrcheck: suite {suite}, {of} cases: *"
     result.stdout.fnmatch_lines(
         [header, f"{cases} cases x * methods, suite {suite}, profile full*"]

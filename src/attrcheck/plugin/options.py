@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import pytest
 from _pytest.config.findpaths import determine_setup
 
-from attrcheck import papers
 from attrcheck.engine.settings import PROFILES
 
 if TYPE_CHECKING:
     from attrcheck.contracts import Isolate
     from attrcheck.gate import Gate
+    from attrcheck.papers import Suite
 
 SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 """The kinds of things whose names an option selects."""
@@ -69,7 +69,7 @@ OPTIONS = [
     ),
     Option(
         "suite",
-        f"a paper's own selection: {', '.join(papers.names())}; other options change parts of it",
+        "a paper's own selection, such as metarank; other options change parts of it",
         "",
         metavar="NAME",
     ),
@@ -136,12 +136,15 @@ def given(config: pytest.Config, name: str) -> Any:
     return in_file if said is None and in_file != default else said
 
 
-def suite(config: pytest.Config) -> papers.Suite | None:
+def suite(config: pytest.Config) -> Suite | None:
     """The paper's suite that is asked for, if one is."""
-    name = value(config, "suite")
+    if not (name := value(config, "suite")):
+        return None
+    from attrcheck.papers import SuiteError, load
+
     try:
-        return papers.load(name) if name else None
-    except papers.SuiteError as error:
+        return load(name)
+    except SuiteError as error:
         raise pytest.UsageError(f"--attr-suite: {error}") from error
 
 

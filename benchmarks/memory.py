@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from attrcheck.datasets.folders import folder
 from PIL import Image
 from tabulate import tabulate
 from torch import nn
 
 import attrcheck
 from attrcheck.contracts import Case, Dataset, Model, Pictures, Preprocessing, Settings
+from attrcheck.datasets.folders import folder
 from attrcheck.datasets.pixels import in_memory, view
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab

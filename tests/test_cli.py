@@ -41,7 +41,7 @@ def test_methods_are_listed_with_family_cost_and_reference(capsys):
         "scorecam",
         "cam",
         "129 fwd",
-        "all but vit",
+        "all",
         "Wang et al. 2020",
     ]
     assert facts[5].strip().startswith("relu(sum of w_k A_k), w = softmax over k")

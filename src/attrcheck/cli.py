@@ -186,20 +186,26 @@ def tell_why(chosen: argparse.Namespace) -> None:
 def try_one(chosen: argparse.Namespace) -> None:
     """Print what a method makes of the images of a case, or where it fails."""
     import attrcheck
-    from attrcheck.engine.shards import find
     from attrcheck.engine.lab import Lab
+    from attrcheck.engine.shards import find
     from attrcheck.engine.trying import load_conftest, try_method
 
     if (conftest := chosen.conftest or Path("conftest.py")).is_file():
         load_conftest(conftest.resolve(), attrcheck)
     elif chosen.conftest:
         raise AttrcheckError(f"there is no file {chosen.conftest}")
+    try:
+        case = Case.of(chosen.case)
+    except TypeError as error:
+        raise AttrcheckError(
+            f"{chosen.case!r} is not a case; write DATASET-MODEL-PROTOCOL"
+        ) from error
     method = find(chosen.method)
     settings = Settings(
         *("default", chosen.images, chosen.seed, (method.name,), chosen.store, False),
         *("try", chosen.device, cores(), None),
     )
-    pair = Lab.of(settings).evaluation(Case.of(chosen.case)).pair
+    pair = Lab.of(settings).evaluation(case).pair
     for line in try_method(method, pair, chosen.seed, chosen.pdb):
         print(for_terminal(line) if "\n" not in line else line)
 

@@ -104,7 +104,9 @@ class Preprocessing:
 
     size: height and width of what it takes. resize: what the shorter side, or height and width, are
     brought to first; None: nothing is resized. interpolation: as Pillow calls it. mean, std: of
-    values in [0, 1], one per channel; for one channel pictures are turned to grey.
+    values in [0, 1], one per channel; for one channel pictures are turned to grey. rounds_down:
+    where the middle begins if it lies between two pixels: at the first of them, as Hugging Face
+    has it, or where torchvision rounds it to.
     """
 
     size: tuple[int, int]
@@ -112,6 +114,7 @@ class Preprocessing:
     std: tuple[float, ...]
     resize: int | tuple[int, int] | None = None
     interpolation: str = "bilinear"
+    rounds_down: bool = False
 
 
 @dataclass(frozen=True)
@@ -460,8 +463,9 @@ class Pair(Interface):
     """Dataset x model, loaded: what a check works with.
 
     network: prepared, for methods to take apart. original: as its author built it, for those that
-    do not. predictor: fast and out of the methods' reach, for protocols to ask. images, labels: normalised, on the device. tuned: what is known of its
-    fine-tuning, if it had any. reference: the whole dataset, however few images are used.
+    do not. predictor: fast and out of the methods' reach, for protocols to ask. images, labels:
+    normalised, on the device. tuned: what is known of its fine-tuning, if it had any. reference:
+    the whole dataset, however few images are used.
     """
 
     def __hash__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -59,8 +60,6 @@ def line_of(error: BaseException, belongs: Callable[[str], bool]) -> str:
 
     What is made at run time, such as the code of a graph, is in no file.
     """
-    import traceback  # only when something went wrong
-
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -1,5 +1,6 @@
 """Bad and odd pictures: read as torchvision's users expect, or an error that names the file."""
 
+import contextlib
 import io
 
 import numpy as np
@@ -125,6 +126,22 @@ def test_truncated_pictures_are_named(kind, share):
 def test_what_is_not_a_picture_is_named(data):
     with pytest.raises(DatasetError, match=r"^x\.jpg is (not a picture|damaged).*(replace|remove)"):
         decode(data, "x.jpg")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ODD)
+def test_whatever_bytes_are_changed_it_is_a_picture_or_an_error_that_names_it(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        data = bytearray(ODD[kind])
+        for place in rng.integers(0, min(len(data), 300), 4):
+            data[place] = rng.integers(256)
+        for read in (decode, decode_mask, sizes):
+            with contextlib.suppress(DatasetError):
+                read(bytes(data), "x.png")
+            if read is not decode_mask:
+                with contextlib.suppress(DatasetError):
+                    read(bytes(data), "x.png", upright=True)
 
 
 def test_empty_missing_and_unreadable_files_are_named(tmp_path):

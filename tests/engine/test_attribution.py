@@ -64,18 +64,19 @@ def test_maps_of_all_images_come_in_their_order(tiny, monkeypatch):
     assert entry.info["seconds"] > 0
 
 
-def test_a_method_gets_the_prepared_model_normalised_images_and_labels(tiny):
+@pytest.mark.parametrize("prepared", [True, False, None])
+def test_a_method_gets_a_network_normalised_images_and_labels(tiny, prepared):
     pair = tiny.pair
 
     def function(model, images, targets):
-        assert model is pair.network
+        assert model is (pair.network if prepared else pair.original)
         assert torch.equal(images, pair.images)
         assert torch.equal(targets, pair.labels)
         assert torch.is_grad_enabled()
         assert not images.is_inference()
         return uneven(images)
 
-    attribute(tiny.method(function), pair, seed=0)
+    attribute(tiny.method(function, prepared=prepared), pair, seed=0)
 
 
 def test_channels_are_summed_with_their_sign(tiny):

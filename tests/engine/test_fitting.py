@@ -61,7 +61,9 @@ def test_a_network_that_fits_does_not_run(load, passes):
 
 
 def test_classes_that_cannot_be_matched_stop_the_pair(load):
-    with pytest.raises(ClassError, match=r"model 'five' on dataset 'named': 1 of the dataset's 3 .*: 'yak'"):
+    with pytest.raises(
+        ClassError, match=r"model 'five' on dataset 'named': 1 of the dataset's 3 .*: 'yak'"
+    ):
         load(["yak", "ant", "bee"])
 
 

@@ -1,6 +1,6 @@
 """Small transformers of three libraries with random weights, and what their authors know of them.
 
-`reshape` is what a user of pytorch-grad-cam would write, and `stage` the layer that they would name.
+`reshape` is what a user of pytorch-grad-cam would write, `stage` the layer that they would name.
 """
 
 import functools
@@ -93,9 +93,7 @@ KINDS = {
         cells(1, 8, 8),
         layout=("tokens", (8, 8), 1),
     ),
-    "torchvision-vit": Kind(
-        torchvision_vit, "encoder.layers.encoder_layer_1.ln_1", cells(1, 4, 4)
-    ),
+    "torchvision-vit": Kind(torchvision_vit, "encoder.layers.encoder_layer_1.ln_1", cells(1, 4, 4)),
     "torchvision-swin": Kind(
         torchvision_swin, "permute", lambda maps: maps, 40, ("maps", (5, 5), 0)
     ),
@@ -122,7 +120,9 @@ KINDS = {
         lambda: timm_swin("swin_tiny_patch4_window7_224"), "norm", rows, 32, ("rows", (4, 4), 0)
     ),
     "timm-mixer": Kind(
-        lambda: timm.models.mlp_mixer.MlpMixer(CLASSES, 32, patch_size=8, embed_dim=24, num_blocks=2),
+        lambda: timm.models.mlp_mixer.MlpMixer(
+            CLASSES, 32, patch_size=8, embed_dim=24, num_blocks=2
+        ),
         "norm",
         cells(0, 4, 4),
         layout=("tokens", (4, 4), 0),

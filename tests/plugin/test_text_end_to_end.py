@@ -46,7 +46,7 @@ def mine_too(model, images, targets):
     return project
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     arguments = ("--attr-report", "--attr-checks=contract", "--attr-gate=exact.rank == 1")
     given = (*arguments, "--junitxml=junit.xml", "-rA", workers, "--attr-models=linear")
@@ -76,7 +76,7 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     assert sum(r"\x1b[31mred" in message for message in told) >= 4
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_a_traceback_is_escaped_and_cut_too(project, workers):
     """A check that raises is a fault of its author's, told with a traceback."""
     with (project.path / "conftest.py").open("a") as file:
@@ -107,7 +107,7 @@ WARNINGS = f"""import warnings
     return images"""
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_warnings_are_escaped_and_cut_too(project, workers):
     add(project, "mine", WARNINGS)
     given = ("--attr-isolate=off", "--attr-models=linear", "--attr-gate=exact.rank == 1")

@@ -44,6 +44,7 @@ def preprocessing(name: str, processor: Any) -> Preprocessing:
         std=tuple(value / scale for value in std),
         resize=resize,
         interpolation=Resampling(int(processor.resample)).name.lower(),
+        rounds_down=True,
     )
 
 

@@ -45,20 +45,17 @@ def read_bytes(path: Path) -> bytes:
 
 def decode(data: bytes, where: str, upright: bool = False) -> Image.Image:
     """A picture in RGB; upright: rotated as its camera noted. DatasetError says where it was."""
-    picture = load(data, where)
-    try:
+    with _named(where):
+        picture = _loaded(data)
         return _in_rgb(ImageOps.exif_transpose(picture) if upright else picture, where)
-    except (OSError, ValueError, SyntaxError) as error:
-        raise DatasetError(
-            f"{where} cannot be turned to RGB from {picture.mode} ({error}); convert it"
-        ) from error
 
 
 def decode_mask(data: bytes, where: str) -> Image.Image:
     """A mask in grey: white where it is not black, of any depth."""
-    mask = load(data, where)
-    if mask.mode not in (*DEEP, "F"):
-        mask = _in_rgb(mask, where)
+    with _named(where):
+        mask = _loaded(data)
+        if mask.mode not in (*DEEP, "F"):
+            mask = _in_rgb(mask, where)
     values = np.atleast_3d(np.asarray(mask)).any(axis=2)
     return Image.fromarray(values.astype(np.uint8) * 255)
 
@@ -69,17 +66,9 @@ def sizes(
     """Width and height of a picture as it is stored, and as `decode` gives it."""
     with _named(where):
         picture, stored = _opened(data)
-    turned = upright and picture.getexif().get(ORIENTATION, 1) >= 5
+        turned = upright and picture.getexif().get(ORIENTATION, 1) >= 5
     one, other = (stored[::-1], picture.size[::-1]) if turned else (stored, picture.size)
     return one, other
-
-
-def load(data: bytes, where: str) -> Image.Image:
-    """A decoded picture, in whatever mode; DatasetError says why it is none."""
-    with _named(where):
-        picture, _ = _opened(data)
-        picture.load()
-    return picture
 
 
 @contextmanager
@@ -87,6 +76,8 @@ def _named(where: str) -> Iterator[None]:
     """Whatever goes wrong with a picture is told with its place."""
     try:
         yield
+    except (DatasetError, MemoryError):
+        raise
     except UnidentifiedImageError as error:
         raise DatasetError(
             f"{where} is not a picture that Pillow can read; replace it, or remove it"
@@ -115,6 +106,13 @@ def _opened(data: bytes) -> tuple[Image.Image, tuple[int, int]]:
             raise
         large.draft(None, (width // scale, height // scale))
         return large, (width, height)
+
+
+def _loaded(data: bytes) -> Image.Image:
+    """A decoded picture, in whatever mode."""
+    picture, _ = _opened(data)
+    picture.load()
+    return picture
 
 
 def _in_rgb(picture: Image.Image, where: str) -> Image.Image:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from attrcheck.contracts import Method, Pair
 from attrcheck.engine import keys
@@ -41,6 +41,8 @@ KINDS: dict[str, Callable[[Tensor], bool]] = {
 }
 """What is a torch.Tensor, and not one float per pixel."""
 
+ALWAYS = Method.__dataclass_fields__["not_applicable"].default
+"""Of methods that are applicable everywhere: nobody has to be asked."""
 LIBRARIES = (
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     str(Path(__file__).parent.parent),
@@ -78,6 +80,8 @@ def attribute(
 
 def not_applicable(method: Method, pair: Pair) -> str | None:
     """Why a method cannot be right on the pair's model; None where it can."""
+    if method.not_applicable is ALWAYS:
+        return None
     if pair.remote and (answer := pair.remote.not_applicable(method, pair)) is not None:
         return answer[0]
     guarded = _guarded(method, pair) if methods.is_own(method.name) else nullcontext()
@@ -87,20 +91,27 @@ def not_applicable(method: Method, pair: Pair) -> str | None:
 
 
 @contextmanager
-def unchanged(method: Method, pair: Pair) -> Iterator[None]:
-    """An error of the method if the model, or what it sees of the dataset, is not as it was after.
+def unchanged(method: Method, pair: Pair, *others: nn.Module) -> Iterator[None]:
+    """An error of the method if its network, or what it sees of the dataset, is not as it was.
 
-    Whole tensors are compared, so this is for all batches together.
+    Whole tensors are compared, so this is for all batches together. others: networks beside the
+    one that it gets.
     """
-    before, seen, patches = Snapshot.of(pair.given(method)), _seen(method, pair), Patches.now()
+    networks = (pair.given(method), *others)
+    snapshots = [Snapshot.of(network) for network in networks]
+    seen, patches = _seen(method, pair), Patches.now()
     try:
         yield
     finally:
         exchanged = patches.undo()
-    change = before.change(pair.given(method)) or (EDITED if seen != _seen(method, pair) else None)
-    if change or exchanged:
+    changes = [
+        *filter(None, map(Snapshot.change, snapshots, networks)),
+        *([EDITED] if seen != _seen(method, pair) else []),
+        *exchanged,
+    ]
+    if changes:
         pair.spoilt()
-        change = change or exchanged[0]
+        change = changes[0]
         raise MethodError(f"{_where(method, pair)} {change}; work on a copy, or undo it")
 
 

@@ -138,7 +138,7 @@ def _look(check: Check, method: Method, pair: Pair) -> Verdict:
     if reason := not_applicable(method, pair):
         return Verdict(None, {}, reason)
     try:
-        with unchanged(method, pair):
+        with unchanged(method, pair, pair.network, pair.original):
             return check.run(method, pair)
     except MethodError as error:
         pair.spoilt()  # whoever comes next gets the model as it was

@@ -53,24 +53,29 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """A network as its author built it, and as it is traced when that is first asked for.
+    """A network in three forms, each a copy that is made when it is first asked for.
 
     images: like those that it will see. spec: what may help to trace it.
     """
 
-    original: nn.Module
+    built: nn.Module
     images: Tensor
     spec: ModelSpec | None = None
 
     @cached_property
     def network(self) -> nn.Module:
         """As methods take it apart."""
-        return prepare(self.original, self.images, **self._help)
+        return prepare(self.built, self.images, **self._help)
+
+    @cached_property
+    def original(self) -> nn.Module:
+        """As its author built it."""
+        return copy.deepcopy(self.built).eval()
 
     @cached_property
     def predictor(self) -> Predictor:
         """As protocols ask it."""
-        return predictor_of(self.original, self.images, **self._help)
+        return predictor_of(self.built, self.images, **self._help)
 
     @property
     def _help(self) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def forms_of(
     network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
 ) -> Forms:
     """A network in its three forms, for images of the size that the dataset has."""
-    return Forms(copy.deepcopy(network).eval(), noise_like(data, device), spec)
+    return Forms(network, noise_like(data, device), spec)
 
 
 def noise_like(data: Dataset, device: str) -> Tensor:

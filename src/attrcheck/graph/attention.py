@@ -123,7 +123,7 @@ def _softmax(
     model: fx.GraphModule, dim: Any = None, dtype: torch.dtype | None = None, **rest: Any
 ) -> nn.Module | None:
     """The module, unless numbers change their type on the way."""
-    same = dtype is None or {parameter.dtype for parameter in model.parameters()} <= {dtype}
+    same = dtype is None or {parameter.dtype for parameter in model.parameters()} == {dtype}
     return nn.Softmax(dim) if isinstance(dim, int) and same else None
 
 

@@ -43,7 +43,8 @@ class Layout:
             return values
         if self.kind == "rows":
             return values.permute(0, 3, 1, 2)
-        return values[:, self.prefix :].transpose(1, 2).unflatten(2, self.grid)
+        cells = values[:, self.prefix :].transpose(1, 2)
+        return cells.reshape(*cells.shape[:2], *self.grid)
 
     def put(self, maps: Tensor, values: Tensor) -> Tensor:
         """The tensor with these maps in its cells."""

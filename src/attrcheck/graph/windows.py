@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch.fx.node import map_aggregate
 from torch.nn import functional as F
 
 from attrcheck.graph.attention import attend
@@ -22,14 +23,16 @@ HIDDEN = -100.0
 def open_windows(model: fx.GraphModule) -> None:
     """Write torchvision's attention in windows, and what merges cells behind it, out in steps."""
     tracer = fx.proxy.GraphAppendingTracer(model.graph)
+
+    def proxied(part: Any) -> Any:
+        return fx.Proxy(part, tracer) if isinstance(part, fx.Node) else part
+
     for node in list(model.graph.nodes):
         home = str(getattr(node.target, "__module__", ""))
         if call_name(node) not in STEPS or not home.startswith("torchvision."):
             continue
         with model.graph.inserting_before(node):
-            args, kwargs = fx.node.map_arg(
-                (node.args, dict(node.kwargs)), lambda part: fx.Proxy(part, tracer)
-            )
+            args, kwargs = map_aggregate((node.args, dict(node.kwargs)), proxied)
             out = STEPS[call_name(node)](*args, **kwargs)
         node.replace_all_uses_with(out.node)
         model.graph.erase_node(node)
@@ -69,7 +72,8 @@ def in_windows(
     x = x.permute(0, 1, 3, 2, 4, 5).reshape(-1, size, channels)
     if logit_scale is not None and qkv_bias is not None:
         qkv_bias = _call(without_keys, qkv_bias)
-    qkv = F.linear(x, qkv_weight, qkv_bias).unflatten(2, (3, num_heads, -1))
+    qkv: Any = F.linear(x, qkv_weight, qkv_bias)
+    qkv = qkv.unflatten(2, (3, num_heads, -1))
     q, k, v = (qkv[:, :, part].transpose(1, 2) for part in range(3))
     scale = None
     if logit_scale is not None:

@@ -65,7 +65,7 @@ def by_row(values: Tensor, rows: int) -> Tensor:
     """So many rows: [rows, ...], or [rows, k, ...] if there are k times as many."""
     if len(values) % rows:
         raise ValueError(f"the first axis of {list(values.shape)} is not that of the images")
-    return values if len(values) == rows else values.unflatten(0, (rows, -1))
+    return values if len(values) == rows else values.reshape(rows, -1, *values.shape[1:])
 
 
 class _Part(nn.Module):
@@ -84,6 +84,7 @@ class _Seeing(_Part):
             value: Tensor = self.module(*args)
         else:
             value, tape.kept[self.name] = self.rule.see(self.module, *args)
+        by_row(value, tape.images + tape.baselines)
         tape.shapes[self.name] = value.shape[1:]
         return value
 
@@ -101,7 +102,7 @@ class _Pulling(_Part):
             assert back is not None
             return (back(upstream),)
         rows = by_row(upstream, tape.images * tape.baselines)
-        pairs = rows.unflatten(0, (tape.images, tape.baselines))
+        pairs = rows.reshape(tape.images, tape.baselines, *rows.shape[1:])
         shares = self.rule.pull(self.module, tape, pairs, *tape.kept.pop(self.name))
         return tuple(share.flatten(0, pairs.ndim - upstream.ndim) for share in shares)
 

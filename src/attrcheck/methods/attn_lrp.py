@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import PRODUCTS, Product, Unit
+from attrcheck.graph.kinds import PRODUCTS, Multiply, Product, Unit
 from attrcheck.graph.nodes import module_of
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
-from attrcheck.methods.lrp import EPSILON_AS_GRADIENT, lacks_rules
+from attrcheck.methods.lrp import EPSILON_AS_GRADIENT, lacks_rules, multiply_as_gradient
+
+
+def activate(module: nn.Module, x: Tensor) -> Tensor:
+    """All goes through: the derivative is y / x, without a stabiliser, for it has no pole."""
+    y = module(x.detach())
+    return valued(x * torch.where(x == 0, 0, y / x).detach(), y)
 
 
 def normalise(module: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -33,7 +40,8 @@ def product(module: Product, a: Tensor, b: Tensor) -> Tensor:
 
 
 RULES: dict[type[nn.Module], BackwardRule] = {
-    **EPSILON_AS_GRADIENT,
+    **dict.fromkeys(EPSILON_AS_GRADIENT, activate),
+    Multiply: multiply_as_gradient,
     nn.LayerNorm: normalise,
     Unit: unit,
     Product: product,

@@ -69,7 +69,7 @@ class CaseItem:
             tell = partial(self.worker.note, self.case.pair)
             result = run_case(lab.evaluation(self.case), live.say, tell)
         except AttrcheckError as error:
-            pytest.fail(for_terminal(cut(f"{self.case.id}: {error}")), pytrace=False)
+            raise failure(f"{self.case.id}: {error}") from None
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
@@ -98,7 +98,7 @@ class CheckItem:
             live.say(what)
             result = run_check(checks.get(check), subject, lab)
         except AttrcheckError as error:
-            pytest.fail(for_terminal(cut(f"{what}: {error}")), pytrace=False)
+            raise failure(f"{what}: {error}") from None
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
         finally:
@@ -112,6 +112,11 @@ class CheckItem:
             pytest.xfail(message)
         if result.status == "failed":
             pytest.fail(message, pytrace=False)
+
+
+def failure(text: str) -> BaseException:
+    """A failure of the item that shows this text alone."""
+    return pytest.fail.Exception(for_terminal(cut(text)), pytrace=False)
 
 
 def from_inside(error: BaseException) -> str:

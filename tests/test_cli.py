@@ -142,7 +142,7 @@ def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_pat
     calls = []
 
     def noted(data, model, build, tuning, **settings):
-        assert build is attrcheck.model.get(model).build
+        assert build == attrcheck.model.get(model).network
         calls.append((data.name, model, tuning, settings))
 
     monkeypatch.setattr("attrcheck.training.finetuning.finetune_embedded", noted)

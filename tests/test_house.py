@@ -28,7 +28,7 @@ FLOORS = (
     ("models",),
     ("protocols",),
     ("adapters",),
-    ("checks", "laws"),
+    ("checks", "laws", "papers"),
     ("engine",),
     ("report",),
     ("attrcheck",),  # the public face, attrcheck/__init__.py

@@ -23,7 +23,9 @@ from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
+from attrcheck.report.line import Line
 from attrcheck.report.text import Align, for_terminal, plain_table, table
+from attrcheck.specs import anchored
 from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ FAMILIES = (
     "dummy",
 )
 """Of methods, in the order of their list."""
+EPOCHS, BATCH = 200, 64
+"""Of public architectures: as in `training.epochs.EpochRecipe`, which imports torch."""
 LISTED: dict[str, Registry[Any]] = {**KINDS, "removals": removal}
 
 
@@ -47,11 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lister.add_argument("--markdown", action="store_true", help="as a table for a README")
     lister.set_defaults(run=list_kind)
 
-    trainer = commands.add_parser("train", help="train the embedded models, four checkpoints each")
-    trainer.add_argument("--datasets", default="", metavar="GLOBS", help="default: all")
-    trainer.add_argument("--models", default="", metavar="GLOBS", help="default: all embedded")
+    trainer = commands.add_parser(
+        "train",
+        help="train the embedded models, or public architectures on pictures",
+        description="Public ones, as torchvision:resnet18, are trained by the recipe of the "
+        "Meta-Rank paper where the suites look for them; an interrupted training goes on.",
+    )
+    trainer.add_argument(
+        "--datasets", default="", metavar="GLOBS", help="or NAME=folder:PATH; default: all embedded"
+    )
+    trainer.add_argument(
+        "--models", default="", metavar="GLOBS", help="or torchvision:NAME; default: all embedded"
+    )
     trainer.add_argument("--seed", type=int, default=0)
     trainer.add_argument("--folder", type=Path, help="default: the weights of the package")
+    public = trainer.add_argument_group("public architectures")
+    public.add_argument("--data", type=Path, default=Path("data"), help="folder; default: data")
+    public.add_argument("--epochs", type=_count, default=EPOCHS, help=f"default: {EPOCHS}")
+    public.add_argument("--batch", type=_count, default=BATCH, help=f"default: {BATCH}")
+    public.add_argument("--device", default="cpu", help="cpu, cuda, cuda:K or mps; default: cpu")
+    public.add_argument("--fresh", action="store_true", help="train what is trained already")
     trainer.set_defaults(run=train_all)
 
     tuner = commands.add_parser("finetune", help="make the embedded models used to deleted cells")
@@ -203,11 +222,29 @@ def _megabytes(sizes: Iterable[int]) -> str:
 
 
 def train_all(chosen: argparse.Namespace) -> None:
-    """Train every embedded model selected on every dataset selected that can be learnt from."""
+    """Train every model selected on every dataset selected that can be learnt from."""
+    from attrcheck.engine.teaching import teach
+    from attrcheck.papers.arranging import bind
+    from attrcheck.training.epochs import EpochRecipe
     from attrcheck.training.loop import train
 
+    chosen.datasets = anchored(chosen.datasets, Path.cwd())
+    chosen.models = anchored(chosen.models, Path.cwd())
+    for name in chosen.datasets.split(","):
+        if name.strip() not in datasets:
+            bind(name.strip(), chosen.data)
     for data, spec in _pairs(chosen):
         train(data, spec.name, spec.network, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+    recipe = EpochRecipe(chosen.epochs, chosen.batch)
+    public = [name for name in models.select(chosen.models) if models.spec_of(name)]
+    with Line(sys.stderr) as line:
+        for name in datasets.select(chosen.datasets) if public else ():
+            for model in public:
+                teach(
+                    *(name, model, chosen.data, recipe, chosen.seed, chosen.device, chosen.fresh),
+                    report=line.print,
+                    progress=line.show,
+                )
 
 
 def finetune_all(chosen: argparse.Namespace) -> None:
@@ -220,12 +257,19 @@ def finetune_all(chosen: argparse.Namespace) -> None:
 
 
 def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
-    """Every dataset selected, loaded, with every embedded model selected."""
-    specs = [models.get(name) for name in models.select(chosen.models)]
-    for name in datasets.select(chosen.datasets):
-        data = datasets.get(name).load()
+    """Every dataset selected that is not of pictures, with every embedded model selected."""
+    specs = [spec for name in models.select(chosen.models) if (spec := models.get(name)).embedded]
+    for name in datasets.select(chosen.datasets) if specs else ():
+        data = datasets.get(name).load() if datasets.spec_of(name) is None else None
         if isinstance(data, Dataset):
-            yield from ((data, spec) for spec in specs if spec.embedded)
+            yield from ((data, spec) for spec in specs)
+
+
+def _count(text: str) -> int:
+    """A number from 1."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
 
 
 def passes(method: Method) -> str:

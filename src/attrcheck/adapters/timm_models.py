@@ -70,7 +70,7 @@ def preprocessing(name: str, config: dict[str, Any]) -> Preprocessing:
 
 
 def _from_cache(name: str, data: Dataset | Pictures) -> Model:
-    source = _cached(name)
+    source = cached(name)
     try:
         network = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=source)
     except Exception as error:
@@ -107,8 +107,8 @@ def _class_names(network: Any) -> tuple[str, ...]:
     return tuple(timm.data.ImageNetInfo(subset).label_names()) if subset else ()
 
 
-def _cached(name: str) -> dict[str, Any]:
-    """Where weights are in a cache, as timm wants to be told."""
+def cached(name: str, weights: str = "") -> dict[str, Any]:
+    """Where weights are in a cache, as timm wants to be told; WeightsError if they are not."""
     config = timm.get_pretrained_cfg(name)
     otherwise = f"give a file (timm:{name}@FILE), or try it with @random"
     if config is None or not config.has_weights:

@@ -58,15 +58,21 @@ def preprocessing(transforms: Any) -> Preprocessing:
     )
 
 
-def _from_cache(name: str, weights: str, data: Dataset | Pictures) -> Model:
-    chosen = _weights(name, weights)
+def cached(name: str, weights: str) -> Path:
+    """The file of public weights in torch's cache; WeightsError says what to do if it is not."""
+    chosen = _weights(name, weights or "DEFAULT")
     folder = Path(torch.hub.get_dir(), "checkpoints")
     path = folder / PurePosixPath(urlparse(chosen.url).path).name
     if not path.is_file():
         raise WeightsError(
-            f"torchvision:{name} has no weights {weights} in {folder}: download {chosen.url} to "
-            f"there, give a file (torchvision:{name}@FILE), or try it with @random"
+            f"torchvision:{name} has no weights {chosen.name} in {folder}: download {chosen.url} "
+            f"to there, give a file (torchvision:{name}@FILE), or try it with @random"
         )
+    return path
+
+
+def _from_cache(name: str, weights: str, data: Dataset | Pictures) -> Model:
+    path, chosen = cached(name, weights), _weights(name, weights)
     try:
         network = models.get_model(name, weights=chosen, progress=False)
     except Exception as error:

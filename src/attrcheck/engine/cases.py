@@ -46,6 +46,11 @@ def table(
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
 
 
+def embedded(case: Case) -> bool:
+    """Whether dataset and model ship with attrcheck: else it is a case of a user's own data."""
+    return datasets.is_built_in(case.dataset) and models.get(case.model).embedded
+
+
 def sample(cases: list[Case]) -> list[Case]:
     """Those of a user's own models, and of one embedded model for each dataset, in turn."""
     known: dict[str, dict[str, None]] = {}

@@ -15,7 +15,9 @@ from attrcheck.engine.wire import LOCAL
 from attrcheck.errors import cut
 
 Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
-CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_applicable"]
+CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "finding", "not_applicable"]
+"""A finding is a failure of a protocol on a user's own data: nobody's fault, so shown and counted,
+but no reason for a run to fail."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ class CheckResult:
 class RunSettings:
     """The settings of a run that decide its results, as every item of it has them.
 
-    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked.
+    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked,
+    or the suite has. suite: the paper's selection that was asked for. gaps: what it needs that is
+    not there.
     """
 
     profile: str
@@ -148,6 +152,8 @@ class RunSettings:
     methods: list[str]
     of_cases: int
     of_methods: int
+    suite: str = ""
+    gaps: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,11 @@ def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
     }
 
 
+def parameters_of(item: pytest.Item) -> list[Case | CheckRequest]:
+    """What an item runs, if it is attrcheck's."""
+    return [value for name, value in _parameters(item).items() if name in FIXTURES]
+
+
 def escape(report: pytest.TestReport) -> None:
     """Spell out what a terminal must not get of a traceback; a lone surrogate would end xdist."""
     from attrcheck.report.text import for_terminal

@@ -18,7 +18,7 @@ from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import RunVerdict
 from attrcheck.report import document as documents
-from attrcheck.report import files, terminal
+from attrcheck.report import files, terminal, trust
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
 
@@ -64,6 +64,11 @@ def publish(document: Document, folder: Path) -> tuple[list[str], list[RunVerdic
         lines.append(for_terminal(f"written: {', '.join(str(path) for path in paths)}"))
     problems = [for_terminal(problem) for problem in problems]
     return lines, [RunVerdict("report", False, problems)] if problems else []
+
+
+def findings(document: Document) -> list[str]:
+    """What was found on a user's own data, for a terminal that shows no report."""
+    return [for_terminal(line) for line in trust.findings(document)]
 
 
 def _on_all(result: gate.GateResult, session: Session) -> gate.GateResult:

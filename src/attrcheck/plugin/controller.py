@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import collecting, ends, options
 from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
@@ -80,6 +81,17 @@ class Controller:
 
             check_names(self.config)
 
+    def pytest_report_header(self) -> list[str]:
+        """Say what of a suite is not here."""
+        if not options.value(self.config, "suite"):
+            return []
+        from attrcheck.plugin.suites import header
+
+        try:
+            return header(self.config)
+        except AttrcheckError:
+            return []  # the collection says so
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self) -> None:
         """Refuse a selection that turned out to be empty."""
@@ -108,7 +120,7 @@ class Controller:
     def _begin(self) -> None:
         """Get ready once it is known that attrcheck has a part in the run."""
         self.signals.install()
-        if self.config.getoption("collectonly"):
+        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
             return
         from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
 
@@ -145,7 +157,7 @@ class Controller:
             with suppress(OSError):  # the terminal is gone
                 self.painter.stop()
             self.painter = None
-        if self.config.getoption("collectonly"):
+        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
             return
         verdicts = self._verdicts() if self.session.used else self._without_items(session)
         session.testscollected += len(verdicts)
@@ -158,7 +170,7 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, publish
+            from attrcheck.plugin.conclusion import conclude, findings, publish
 
             workers = self.config.getoption("numprocesses", None) or 0
             document, verdicts = conclude(self.session, gates, origin, workers)
@@ -172,6 +184,8 @@ class Controller:
             lines, problems = publish(document, options.folder(self.config, "report_dir"))
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
+        else:
+            self.lines += findings(document)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
@@ -204,10 +218,14 @@ class Controller:
         return [f"{path} is of an EARLIER run: {why}"]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Count a verdict on the run, but leave pytest's finished line of dots alone."""
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """Count findings, and verdicts on the run, which leave the finished line of dots alone."""
         if report.nodeid.startswith(PREFIX):
             return report.outcome, "", report.outcome.upper()
+        if report.when == "call" and self.session.is_finding(report.nodeid):
+            return "findings", "f", ("FINDING", {"yellow": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,7 +12,6 @@ import torch
 
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Case, Settings
-from attrcheck.engine.cases import table
 from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
@@ -23,7 +22,7 @@ from attrcheck.engine.shards import find, key_of
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered
-from attrcheck.plugin import controller, notes, options, selection
+from attrcheck.plugin import controller, notes, options, selection, suites
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
@@ -75,7 +74,7 @@ class CaseItem:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.case.id, lab, case=condense(result))))
+        self.send(dumps(envelope(self.case.id, self.config, lab, case=condense(result))))
         if lines := broken(result):
             pytest.fail(for_terminal("\n".join(lines)), pytrace=False)
 
@@ -104,7 +103,7 @@ class CheckItem:
             pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.request.id, lab, check=result)))
+        self.send(dumps(envelope(self.request.id, self.config, lab, check=result)))
         where = f" on {result.on}" if result.on else ""
         message = for_terminal(f"{what}{where}: {result.reason}")
         if result.status == "not_applicable":
@@ -190,14 +189,15 @@ def device(name: str, index: int) -> str:
 
 def envelope(
     item: str,
+    config: pytest.Config,
     lab: Lab,
     case: CaseResult | None = None,
     check: CheckResult | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
-    methods = selection.affordable(settings.profile)
-    cases = [known.id for known in table(profile=settings.profile)]
+    cases, methods = selection.whole(config)
+    there = suites.arranged(config)
     return Envelope(
         id=item,
         settings=RunSettings(
@@ -208,6 +208,8 @@ def envelope(
             methods=list(settings.methods),
             of_cases=len(cases),
             of_methods=len(methods),
+            suite=there.suite.name if there else "",
+            gaps=[gap.what for gap in there.gaps] if there else [],
         ),
         whole=selection.signature(cases, methods),
         threads=settings.threads,

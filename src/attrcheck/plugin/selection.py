@@ -10,12 +10,13 @@ import pytest
 from attrcheck.checks import check
 from attrcheck.contracts import Check
 from attrcheck.datasets import dataset
+from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
-from attrcheck.plugin import tables
-from attrcheck.plugin.options import SELECTIONS, value
+from attrcheck.plugin import suites, tables
+from attrcheck.plugin.options import SELECTIONS, given, suite, value
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
@@ -35,13 +36,28 @@ def patterns(config: pytest.Config, kind: str) -> str:
     """What an option selects, once the names that it may select are known.
 
     Relative paths begin where they were said: where pytest runs, or at the root of the project.
+    Where nobody says anything, a suite selects what is there of it.
     """
     if kind in tables.TABLES:
         ini = config.inipath
         tables.bind(ini if ini and ini.name == tables.FILE else config.rootpath / tables.FILE)
-    given = config.getoption(f"attr_{kind}")
-    base = config.rootpath if given is None else config.invocation_params.dir
+        there = suites.arranged(config)
+        if there is not None and given(config, kind) is None:
+            return ",".join(there.datasets if kind == "datasets" else there.models)
+    base = (
+        config.rootpath
+        if config.getoption(f"attr_{kind}") is None
+        else config.invocation_params.dir
+    )
     return anchored(str(value(config, kind)), base)
+
+
+def whole(config: pytest.Config) -> tuple[list[str], list[str]]:
+    """The cases and methods of the suite, else those that the profile runs unasked."""
+    profile = str(value(config, "profile"))
+    if (chosen := suite(config)) is not None:
+        return chosen.cases, list(chosen.methods)
+    return [known.id for known in table(profile=profile)], affordable(profile)
 
 
 def check_names(config: pytest.Config) -> None:

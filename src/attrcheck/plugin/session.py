@@ -44,6 +44,11 @@ class Session:
         if node_id in self.expected:
             self.excused[node_id] = self.expected.pop(node_id)
 
+    def is_finding(self, node_id: str) -> bool:
+        """Whether an item sent what it found of a protocol on a user's own data."""
+        sent = self.envelopes.get(self.expected.get(node_id, ""))
+        return sent is not None and sent.check is not None and sent.check.status == "finding"
+
     @property
     def used(self) -> bool:
         """Whether attrcheck has any part in the run."""

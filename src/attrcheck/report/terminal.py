@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attrcheck.engine.results import RunSettings
 from attrcheck.report import consistency, trust
 from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document
@@ -21,7 +22,12 @@ ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 6)
 
 def render(document: Document) -> str:
     """What belongs above the board, the board, and what belongs below it."""
-    below = [*consistency.summary(document), *trust.summary(document), *footer(document)]
+    below = [
+        *consistency.summary(document),
+        *trust.summary(document),
+        *trust.findings(document),
+        *footer(document),
+    ]
     return "\n".join([*map(_line, above(document)), "", board(document), "", *map(_line, below)])
 
 
@@ -35,7 +41,7 @@ def remarks(document: Document) -> list[str]:
     settings, missing = document.settings, document.missing
     cases, methods = len(document.cases), len(settings.methods)
     lines = [
-        f"{cases} cases x {methods} methods, profile {settings.profile}, "
+        f"{cases} cases x {methods} methods, {_selection(settings)}, "
         f"{_images(document)} images per case, seed {settings.seed}"
     ]
     if missing:
@@ -44,11 +50,18 @@ def remarks(document: Document) -> list[str]:
         all_cases, all_methods = settings.of_cases, settings.of_methods
         ran = f"{cases} of {all_cases} cases, {methods} of {all_methods} methods"
         if (cases, methods) == (all_cases, all_methods):
-            ran = f"other cases or methods than those of the profile {settings.profile}"
+            ran = f"other cases or methods than those of the {_selection(settings)}"
         lines.append(f"PARTIAL: {ran}: {_some(settings.methods)}")
+    if settings.gaps:
+        lines.append(f"not here: {_some(settings.gaps)}")
     if document.run.verified is not None:
         lines.append(f"verified {document.run.verified} entries of the store")
     return lines
+
+
+def _selection(settings: RunSettings) -> str:
+    suite = f"suite {settings.suite}, " if settings.suite else ""
+    return f"{suite}profile {settings.profile}"
 
 
 def accuracies(document: Document) -> list[str]:

@@ -39,7 +39,7 @@ class Run:
 class SettingsShown(RunSettings):
     """The settings of the run; `partial` if it is another selection than that of the profile."""
 
-    partial: bool
+    partial: bool = field(kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -63,12 +63,19 @@ def save_weights(
 ) -> None:
     """Write the weights and, beside them, a JSON file with their hash, their size and `facts`."""
     path = weights_path(dataset, model, checkpoint, folder)
+    facts = {"dataset": dataset, "model": model, "checkpoint": checkpoint, **facts}
+    write_weights(network, path, facts)
+
+
+def write_weights(
+    network: nn.Module, path: Path, facts: dict[str, Any], metadata: dict[str, str] | None = None
+) -> None:
+    """Write weights to a file, with metadata in it, and beside it a JSON file of facts."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = save({key: value.contiguous() for key, value in network.state_dict().items()})
+    content = save(
+        {key: value.contiguous() for key, value in network.state_dict().items()}, metadata
+    )
     about = {
-        "dataset": dataset,
-        "model": model,
-        "checkpoint": checkpoint,
         **facts,
         "parameters": sum(part.numel() for part in network.parameters()),
         "torch": torch.__version__,

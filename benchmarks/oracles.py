@@ -51,7 +51,7 @@ TORCHVISION: dict[str, dict[str, Any]] = {
 }
 TIMM: dict[str, dict[str, Any]] = {
     "resnet18": {},
-    "vgg11": {"num_features": 128},
+    "vgg11": {"mlp_ratio": 0.02},
     "inception_v3": {},
     "inception_v4": {},
     "densenet121": {},

@@ -49,6 +49,8 @@ class Board:
         capture = self._config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():
             reporter.ensure_newline()
+            if self._config.get_terminal_writer().width_of_current_line:  # dots of xdist's
+                reporter.line("")
             for text in sorted(texts.values()):
                 reporter.write_line(text)
             reporter.flush()

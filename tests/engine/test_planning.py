@@ -101,3 +101,13 @@ def test_memory_covers_an_inner_batch(tiny):
     batch = samples_at_once(network, images) * bytes_per_sample(network, images)
     maps = len(images) * images.shape[-1] ** 2 * 4
     assert pair.memory == batch + 2 * weights + 2 * (images.nbytes + maps)
+
+
+def test_cases_that_train_networks_are_not_counted_and_said_to_be(tiny):
+    cases = [Case("shapes", "resnet", name) for name in ("pointing_game", "roar")]
+    lab = tiny.lab(methods=("random",), images=2)
+    (both,), (one,) = plan(lab, cases), plan(lab, cases[:1])
+    assert (both.cases, both.training, both.forward) == (2, 1, one.forward)
+    assert "1 case(s) that train networks of their own are not counted." in lines(
+        [both], "cpu", 1, 3
+    )

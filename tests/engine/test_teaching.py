@@ -83,7 +83,7 @@ def test_what_is_there_is_not_trained_again_unless_asked_for(project, capsys):
 def test_a_dataset_of_a_suite_that_is_not_there_is_one_clear_line(capsys):
     assert main([*TRAIN, "--datasets", "resisc45"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("attrcheck: dataset resisc45 is not in data/resisc45/val: download")
+    assert line.startswith("attrcheck: there is no resisc45/val in data: download")
 
 
 def test_training_begins_with_public_weights_where_they_are(project, tmp_path):

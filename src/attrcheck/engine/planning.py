@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
@@ -54,7 +54,8 @@ class Cost:
 class PairPlan:
     """What the cases of one dataset x model cost, in a process of its own, with an empty store.
 
-    images: those of the case that has most. problem: why nothing is known.
+    images: those of the case that has most. training: cases that train networks of their own, of
+    which nothing is counted. problem: why nothing is known.
     """
 
     pair: str
@@ -66,6 +67,7 @@ class PairPlan:
     seconds: float = 0.0
     memory: float = 0.0
     disk: float = 0.0
+    training: int = 0
     problem: str = ""
 
 
@@ -97,6 +99,7 @@ def total(plans: Sequence[PairPlan]) -> PairPlan:
         seconds=sum(plan.seconds for plan in plans),
         memory=max((plan.memory for plan in plans), default=0.0),
         disk=sum(plan.disk for plan in plans),
+        training=sum(plan.training for plan in plans),
     )
 
 
@@ -127,7 +130,8 @@ class _Planned:
 
     def plan(self) -> PairPlan:
         """Count and measure."""
-        evaluations = [self.lab.evaluation(case) for case in self.cases]
+        every = [self.lab.evaluation(case) for case in self.cases]
+        evaluations = [one for one in every if not one.protocol.training_images]
         total = self.lab.loader.count(self.cases[0].dataset, self.lab.settings.images)
         forward, backward, disk = float(total), 0.0, 0.0  # all images as they are, once
         attributed: dict[Tuning | None, int] = {}
@@ -159,7 +163,8 @@ class _Planned:
             pair=self.pair.name,
             cases=len(self.cases),
             methods=len(self.methods),
-            images=max(evaluation.images for evaluation in evaluations),
+            images=max(evaluation.images for evaluation in every),
+            training=len(every) - len(evaluations),
             forward=forward,
             backward=backward,
             seconds=forward * one_forward + backward * one_backward,
@@ -194,8 +199,6 @@ def cost_of(protocol: Protocol, data: Dataset) -> Cost:
     rows = observe_shared(shared, pair, count, intact, 0) if shared else {}
     for_all = pair.predictor.passes - before
     maps = torch.rand(count, *data.images.shape[2:], generator=torch.Generator().manual_seed(0))
-    if protocol.training_images:
-        protocol = replace(protocol, training_images=0)  # type: ignore[type-var]
     observed, (forward, _) = observe(protocol, pair, count, maps.numpy(), intact, rows, again)
     called = float(again.passes[0]) / count
     return Cost(

@@ -45,7 +45,7 @@ new weights for one dataset leave the records of another as they are."""
 
 @dataclass(frozen=True)
 class Gap:
-    """Something that is not there: what it is, where it should lie, and what to do."""
+    """Something that is not there: what it is, its place in the data folder, and what to do."""
 
     what: str
     where: str
@@ -54,9 +54,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What of a suite is there: names of datasets and of models; and what is missing."""
+    """What of a suite is there, in a data folder: names of datasets and models; and what is not."""
 
     suite: Suite
+    data: Path
     datasets: tuple[str, ...]
     models: tuple[str, ...]
     gaps: tuple[Gap, ...]
@@ -73,7 +74,7 @@ def arrange(suite: Suite, data: Path) -> Arrangement:
         for network in suite.networks
         if network.name in models and any(models.get(network.name).knows(name) for name in there)
     ]
-    return Arrangement(suite, tuple(there), tuple(usable), tuple(gaps))
+    return Arrangement(suite, data, tuple(there), tuple(usable), tuple(gaps))
 
 
 def bind(name: str, data: Path) -> None:
@@ -82,7 +83,7 @@ def bind(name: str, data: Path) -> None:
     for source in sources:
         if source.name == name:
             for gap in _bind(source, data, tuned=False):
-                raise SuiteError(f"{gap.what} is not in {gap.where}: {gap.do}")
+                raise SuiteError(f"there is no {gap.where} in {data}: {gap.do}")
 
 
 def weights_path(data: Path, dataset: str, model: str) -> Path:
@@ -101,9 +102,9 @@ def _bind(source: Source, data: Path, tuned: bool) -> list[Gap]:
             datasets.bind(source.name, anchored(place.spec, data))
             if tuned and source.train and not (data / source.train).exists():
                 what = f"training images of {source.name}"
-                return [Gap(what, str(data / source.train), "put them there: models are tuned")]
+                return [Gap(what, source.train, "put them there: models are tuned")]
             return []
-    where = " or ".join(str(data / place.needs) for place in source.places)
+    where = " or ".join(place.needs for place in source.places)
     return [Gap(f"dataset {source.name}", where, source.get)]
 
 
@@ -126,16 +127,17 @@ def _spec(network: Network, dataset: str, data: Path) -> str | Gap:
     file = weights_path(data, dataset, network.name)
     if file.is_file():
         return f"{network.spec}@{file}"
+    where = file.relative_to(data).as_posix()
     what, public = f"weights of {network.name} on {dataset}", network.public.get(dataset)
     if public is None:
         train = f"attrcheck train --datasets {dataset} --models {network.spec} --data {data}"
-        return Gap(what, str(file), network.get or train)
+        return Gap(what, where, network.get or train)
     try:
         _, spec = parse(public)
         assert spec is not None
         _cached(spec)
     except AttrcheckError as error:
-        return Gap(what, str(file), f"{error}")
+        return Gap(what, where, str(error))
     return public
 
 

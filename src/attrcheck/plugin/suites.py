@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,8 @@ def arranged(config: pytest.Config) -> Arrangement | None:
         config.stash[ARRANGED] = arrange(suite, options.folder(config, "data"))
     there = config.stash[ARRANGED]
     if not (there.datasets and there.models):
-        raise SuiteError(f"nothing of the suite {suite.name} is here:\n{gaps(there.gaps)}")
+        table = gaps(there.gaps, there.data)
+        raise SuiteError(f"nothing of the suite {suite.name} is here:\n{table}")
     return there
 
 
@@ -47,14 +49,16 @@ def header(config: pytest.Config) -> list[str]:
     suite = there.suite
     lines = [f"attrcheck: suite {suite.name}, {len(suite.cases)} cases: {suite.paper}"]
     if there.gaps:
-        lines += ["not here, so that the board will be PARTIAL:", *gaps(there.gaps).splitlines()]
+        lines += ["not here, so that the board will be PARTIAL:"]
+        lines += gaps(there.gaps, there.data).splitlines()
     return lines
 
 
-def gaps(missing: Sequence[Gap]) -> str:
+def gaps(missing: Sequence[Gap], data: Path) -> str:
     """The table of what is missing: what it is, where it should lie, what to do."""
     rows = []
     for gap in missing:
         first, *more = textwrap.wrap(gap.do, WIDTH, break_long_words=False) or [""]
         rows += [[gap.what, gap.where, first], *(["", "", line] for line in more)]
-    return plain_table(rows, ("missing", "should lie in", "what to do"), ("left",) * 3)
+    headers = ("missing", f"should lie in {data}", "what to do")
+    return plain_table(rows, headers, ("left", "left", "left"))

@@ -22,8 +22,13 @@ NOTE = (
 def lines(plans: Sequence[PairPlan], device: str, threads: int, checks: int) -> list[str]:
     """The table, what it leaves out, and pairs of which nothing is known."""
     known = [plan for plan in plans if not plan.problem]
-    rows = [_row(plan) for plan in (*known, total(known))]
+    together = total(known)
+    rows = [_row(plan) for plan in (*known, together)]
     more = [f"{checks} checks are not counted."] if checks else []
+    if together.training:
+        more.append(
+            f"{together.training} case(s) that train networks of their own are not counted."
+        )
     unknown = [for_terminal(one_line(f"{p.pair}: {p.problem}")) for p in plans if p.problem]
     head = f"plan: {sum(plan.cases for plan in plans)} cases, on {device}, {threads} thread(s)"
     return [head, "", *plain_table(rows, HEADERS, ALIGN).splitlines(), "", NOTE, *more, *unknown]

@@ -25,6 +25,12 @@ REGISTRIES = (
 )
 
 
+@pytest.fixture(autouse=True)
+def caches(monkeypatch, tmp_path_factory):
+    """Keep hashes of files out of the user's cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "caches"))
+
+
 @pytest.fixture
 def registries():
     """Forget what a test registers."""

@@ -41,7 +41,7 @@ def test_methods_are_listed_with_family_cost_and_reference(capsys):
         "scorecam",
         "cam",
         "129 fwd",
-        "all but vit",
+        "all",
         "Wang et al. 2020",
     ]
     assert facts[5].strip().startswith("relu(sum of w_k A_k), w = softmax over k")
@@ -98,6 +98,24 @@ def test_ones_own_method_is_listed_by_its_function_even_if_bound(capsys, registr
     assert "What a class of Captum attributes" in rows["adapted"]
 
 
+@pytest.mark.parametrize("style", [(), ("--markdown",)])
+def test_text_of_others_is_escaped_in_a_list(capsys, registries, style):
+    def rude(model, images, targets):
+        """Rude."""
+
+    rude.__doc__ = "\x1b[31mred\x07 | <script> [link](http://evil.example) " + "why " * 5000
+    attrcheck.method("mine", reference="\x1b]0;title\x07 | 2020")(rude)
+    lines = listed(capsys, "methods", *style)
+    [mine] = [line for line in lines if "mine" in line]
+    assert all(line.isprintable() for line in lines)
+    assert r"\x1b" in mine
+    assert len(mine) < 2500
+    if style:
+        assert len(cells(mine)) == 6
+        assert "<script>" not in mine
+        assert r"[link\](" in mine
+
+
 @pytest.mark.parametrize("kind", ["datasets", "models", "protocols", "checks", "removals"])
 def test_other_kinds_are_listed_by_name_and_docstring(capsys, kind):
     head, _, *lines = listed(capsys, kind)
@@ -124,7 +142,7 @@ def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_pat
     calls = []
 
     def noted(data, model, build, tuning, **settings):
-        assert build is attrcheck.model.get(model).build
+        assert build == attrcheck.model.get(model).network
         calls.append((data.name, model, tuning, settings))
 
     monkeypatch.setattr("attrcheck.training.finetuning.finetune_embedded", noted)

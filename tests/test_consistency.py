@@ -1,5 +1,4 @@
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -8,52 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from attrcheck import metarank
 from attrcheck.consistency import (
-    LEAST_METHODS,
     Agreements,
     Concordance,
-    Move,
     Table,
-    WithoutProtocol,
     band,
     concordance,
     correlations,
     study,
 )
-from attrcheck.contracts import Case
-from attrcheck.engine.wire import dumps
-
-NAN = np.nan
-# Few values, so that ties are common; a fifth of the scores are absent.
-scores_of = st.sampled_from([NAN, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
-
-
-def table(rows, cases=None, higher=True, methods=None, tolerance=0.0):
-    """The table of these rows; cases are one protocol on models of their own unless said."""
-    scores = np.array(rows, dtype=float)
-    ids = [f"d-m{index}-p" for index in range(len(scores))] if cases is None else cases
-    names = [f"x{index}" for index in range(scores.shape[1])] if methods is None else methods
-    upward = np.broadcast_to(np.asarray(higher, dtype=bool), len(scores))
-    return Table([Case.of(each) for each in ids], names, scores, upward, tolerance)
-
-
-@st.composite
-def tables(draw, least=1):
-    """Up to 2 x 2 x 2 cases and 7 methods, of either direction."""
-    ids = [f"d{d}-m{m}-p{p}" for d, m, p in itertools.product("12", "12", "12")]
-    cases = draw(st.lists(st.sampled_from(ids), min_size=least, unique=True))
-    size = draw(st.integers(LEAST_METHODS, 7))
-    rows = draw(arrays(float, (len(cases), size), elements=scores_of))
-    return table(rows, cases, draw(arrays(bool, len(cases))))
-
-
-def slow_correlation(one, other):
-    """Spearman's correlation of two rows, the plain way; None where there is none."""
-    common = [(a, b) for a, b in zip(one, other, strict=True) if not np.isnan(a + b)]
-    if len(common) < 4 or any(len(set(side)) == 1 for side in zip(*common, strict=True)):
-        return None
-    return float(stats.spearmanr(*zip(*common, strict=True)).statistic)
+from tests.score_tables import NAN, slow_correlation, table, tables
 
 
 def slow_pairs(given):
@@ -216,6 +179,24 @@ def test_checkpoints_are_a_level_like_the_others():
     assert found.protocols["p"]["checkpoint"] == facts
 
 
+def test_pairs_come_in_the_order_of_their_cases():
+    ids = ["a-x-p", "b-x-p", "a-y-p", "a-x-q", "b-y-p"]
+    pairs = study(table([[1, 2, 3, 4]] * 5, ids)).pairs
+    assert [(pair.one, pair.other) for pair in pairs] == [
+        ("a-x-p", "b-x-p"), ("a-x-p", "a-y-p"), ("a-x-p", "a-x-q"),
+        ("b-x-p", "b-y-p"), ("a-y-p", "b-y-p"),
+    ]  # fmt: skip
+
+
+def test_many_correlations_are_computed_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    ids = [f"d-m{index}-p" for index in range(12)]
+    given = table(rng.normal(size=(12, 5)), ids)
+    whole = study(given)
+    monkeypatch.setattr("attrcheck.consistency.ROWS", 5)
+    assert study(given) == whole
+
+
 # Kendall's W
 
 
@@ -279,155 +260,3 @@ def test_where_w_is_undefined_it_says_why(rows, problem):
     found = w(rows)
     assert found.w is None
     assert problem in found.problem
-
-
-# The board and the cases
-
-
-@given(tables())
-def test_the_board_has_the_places_of_the_fusion(given):
-    there = np.isfinite(given.scores).any(axis=0)
-    places_of = metarank.board(given.tally())
-    if not there.any():
-        assert np.isnan(places_of).all()
-        return
-    try:
-        fused = metarank.fuse(given.scores[:, there], higher_is_better=given.higher_is_better)
-    except metarank.DisconnectedError:
-        assert np.isnan(places_of).all()
-        return
-    assert np.isnan(places_of[~there]).all()
-    expected = [1 + sum(k > own + metarank.ROUNDING for k in fused.kappa) for own in fused.kappa]
-    assert places_of[there].tolist() == expected
-
-
-@given(tables(least=2))
-def test_the_board_without_a_case_is_that_of_the_others(given):
-    whole = metarank.board(given.tally())
-    found = {entry.case: entry for entry in study(given).cases}
-    assume(found)
-    for at, case in enumerate(given.cases):
-        rest = [i for i in range(len(given.cases)) if i != at]
-        left = table(
-            given.scores[rest], [given.cases[i].id for i in rest], given.higher_is_better[rest]
-        )
-        other = metarank.board(left.tally())
-        entry = found[case.id]
-        assert entry.with_board == pytest.approx(slow_correlation(given.ranks[at], whole))
-        assert entry.with_others == pytest.approx(slow_correlation(given.ranks[at], other))
-        assert entry.winners == [f"x{i}" for i in np.flatnonzero(other == 1)]
-        if np.array_equal(np.isfinite(other), np.isfinite(whole)):
-            assert entry.rank_correlation == pytest.approx(slow_correlation(whole, other))
-            moves = np.nan_to_num(np.abs(whole - other))
-            if moved := entry.moved:
-                index = given.methods.index(moved.method)
-                assert (moved.from_, moved.to) == (whole[index], other[index])
-                assert abs(moved.to - moved.from_) == moves.max()
-            else:
-                assert not moves.any()
-            assert entry.winner_changes == (not np.array_equal(whole == 1, other == 1))
-
-
-def test_a_dissenting_case_comes_first_and_its_absence_is_told():
-    ids = ["d-m-one", "d-m-two", "d-m-three", "d-n-three"]
-    up, down = [4, 3, 2, 1], [1, 2, 3, 4]
-    found = study(table([up, up, up, down], ids, methods=list("abcd")))
-    first = found.cases[0]
-    assert first.case == "d-n-three"
-    assert first.with_board == first.with_others == -1
-    assert first.moved is None
-    found = study(table([up, up, down, down], ids, methods=list("abcd")))
-    [one, three, two] = found.without_protocol
-    assert [without.protocol for without in (one, three, two)] == ["one", "three", "two"]
-    # All tie on the whole board; without "three" a leads, without "one" d does.
-    assert three.winners == ["a"]
-    assert three.winner_changes
-    assert three.moved == Move("d", from_=1, to=4)
-    assert one.winners == ["d"]
-
-
-def test_a_method_that_leaves_with_its_case_moves_nobody():
-    rows = [[4, 3, 2, 1, 0], [NAN, 3, 2, 1, 0]]
-    found = {entry.case: entry for entry in study(table(rows)).cases}
-    entry = found["d-m0-p"]
-    assert entry.moved is None
-    assert entry.rank_correlation == 1
-    assert entry.winners == ["x1"]
-    assert entry.winner_changes
-
-
-def test_without_its_only_protocol_there_is_no_board():
-    [only] = study(table([[4, 3, 2, 1]] * 2)).without_protocol
-    assert only == WithoutProtocol(
-        protocol="p", rank_correlation=None, moved=None, winners=[], winner_changes=None
-    )
-
-
-def test_a_board_that_falls_apart_without_a_case_is_none():
-    rows = [[1, 2, 3, 4, NAN, NAN], [NAN, NAN, NAN, 1, 2, 3], [1, 2, NAN, NAN, NAN, NAN]]
-    entries = {entry.case: entry for entry in study(table(rows)).cases}
-    assert entries["d-m0-p"].rank_correlation is None  # x0, x1 | x3, x4, x5
-    assert entries["d-m2-p"].rank_correlation == 1
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [np.empty((0, 4)), np.empty((1, 0)), [[NAN] * 4], [[1, 2, NAN, NAN], [NAN, NAN, 1, 2]]],
-    ids=["no case", "no method", "no score", "no common board"],
-)
-def test_without_a_board_there_is_nothing_to_compare_with(rows):
-    found = study(table(rows))
-    assert found.cases == found.without_protocol == []
-    dumps(found)
-
-
-def test_places_share_what_rounding_alone_tells_apart():
-    assert metarank.places(np.array([0.1, 0.1 + 1e-12, 0.5, -1])).tolist() == [2, 2, 1, 4]
-
-
-def test_a_run_of_many_cases_takes_little_time():
-    rng = np.random.default_rng(0)
-    ids = [f"d{d}-m{m}-p{p}" for d in range(2) for m in range(9) for p in range(12)]
-    rows = rng.normal(size=(216, 27)) + rng.normal(size=27)
-    rows[:, 20:][rng.random((216, 7)) < 0.3] = NAN
-    start = time.process_time()
-    found = study(table(rows, ids))
-    assert time.process_time() - start < 2
-    assert found.concordance.methods == 20
-    dumps(found)
-
-
-def seconds(cases):
-    """Of the processor, to study so many cases of 64 methods."""
-    rng = np.random.default_rng(0)
-    ids = [f"d{k // 200}-m{k // 20 % 10}-p{k % 20}" for k in range(cases)]
-    rows = rng.normal(size=(cases, 64)) + rng.normal(size=64)
-    rows[:, 60:][rng.random((cases, 4)) < 0.3] = NAN
-    given = table(rows, ids, tolerance=1e-9)
-    start = time.process_time()
-    study(given)
-    return time.process_time() - start
-
-
-def test_the_time_grows_with_the_cases_and_not_with_their_square():
-    seconds(20)
-    few, many = min(seconds(100) for _ in range(3)), min(seconds(800) for _ in range(2))
-    assert many < 16 * few  # 8 times the cases; it was 34 times when each board was fused anew
-
-
-def test_pairs_come_in_the_order_of_their_cases():
-    ids = ["a-x-p", "b-x-p", "a-y-p", "a-x-q", "b-y-p"]
-    pairs = study(table([[1, 2, 3, 4]] * 5, ids)).pairs
-    assert [(pair.one, pair.other) for pair in pairs] == [
-        ("a-x-p", "b-x-p"), ("a-x-p", "a-y-p"), ("a-x-p", "a-x-q"),
-        ("b-x-p", "b-y-p"), ("a-y-p", "b-y-p"),
-    ]  # fmt: skip
-
-
-def test_many_correlations_are_computed_in_blocks(monkeypatch):
-    rng = np.random.default_rng(0)
-    ids = [f"d-m{index}-p" for index in range(12)]
-    given = table(rng.normal(size=(12, 5)), ids)
-    whole = study(given)
-    monkeypatch.setattr("attrcheck.consistency.ROWS", 5)
-    assert study(given) == whole

@@ -223,6 +223,14 @@ def test_an_entry_point_may_not_take_the_name_of_a_built_in(tmp_path):
     assert "attrcheck.methods.gradients" in result.stderr
 
 
+def test_a_name_has_at_most_a_hundred_characters(things):
+    things("m" * 100)(len)
+    with pytest.raises(RegistryError) as caught:
+        things("m" * 101)
+    expected = f"thing name '{'m' * 20}...' has 101 characters; take at most 100"
+    assert str(caught.value) == expected
+
+
 def test_an_entry_point_with_a_malformed_name_is_refused(tmp_path):
     install(tmp_path, "[attrcheck.methods]\nMy-Method = extra_module\n")
     result = python("import attrcheck; list(attrcheck.method)", tmp_path)

@@ -324,6 +324,7 @@ class Tiny:
             device="cpu",
             threads=1,
             memory=None,
+            accept_accuracy=True,  # its network guesses
         )
         return replace(plain, **changes)
 

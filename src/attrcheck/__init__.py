@@ -1,7 +1,9 @@
 """attrcheck: pytest for image attribution methods.
 
 Six decorators register what is one's own; none of them imports torch. Four functions make methods
-and protocols from those of other libraries. All are imported when they are first asked for.
+and protocols from those of other libraries, `folder` makes a dataset from pictures, and classes are
+what registered functions take and return. `torchvision` and `timm` are those libraries, which do
+not import everywhere by themselves. All are imported when they are first asked for.
 """
 
 from __future__ import annotations
@@ -17,36 +19,69 @@ if TYPE_CHECKING:
     from attrcheck.adapters.captum_metrics import captum_protocol
     from attrcheck.adapters.gradcam import gradcam_method
     from attrcheck.adapters.quantus import quantus_protocol
+    from attrcheck.adapters.vision import torchvision
     from attrcheck.checks import check
+    from attrcheck.contracts import (
+        Batch,
+        Dataset,
+        Model,
+        Pictures,
+        Preprocessing,
+        Protocol,
+        Reduction,
+        Verdict,
+    )
     from attrcheck.datasets import dataset
+    from attrcheck.datasets.folders import folder
     from attrcheck.methods import method
     from attrcheck.models import model
     from attrcheck.protocols import protocol
 
 __version__ = "0.1.0"
 __all__ = [
+    "Batch",
+    "Dataset",
+    "Model",
+    "Pictures",
+    "Preprocessing",
+    "Protocol",
+    "Reduction",
+    "Verdict",
     "captum_method",
     "captum_protocol",
     "check",
     "dataset",
+    "folder",
     "gradcam_method",
     "method",
     "model",
     "protocol",
     "quantus_protocol",
     "removal",
+    "torchvision",
 ]
 
 _HOMES = {
+    "Batch": "contracts",
+    "Dataset": "contracts",
+    "Model": "contracts",
+    "Pictures": "contracts",
+    "Preprocessing": "contracts",
+    "Protocol": "contracts",
+    "Reduction": "contracts",
+    "Verdict": "contracts",
     "captum_method": "adapters.captum_methods",
     "captum_protocol": "adapters.captum_metrics",
     "check": "checks",
     "dataset": "datasets",
+    "folder": "datasets.folders",
     "gradcam_method": "adapters.gradcam",
     "method": "methods",
     "model": "models",
     "protocol": "protocols",
     "quantus_protocol": "adapters.quantus",
+    "timm": "adapters.vision",
+    "torchvision": "adapters.vision",
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line beside pytest: `attrcheck list`, `attrcheck train` and `attrcheck finetune`."""
+"""The command line beside pytest: `attrcheck list`, `train`, `finetune`, `store`, `why`, `try`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from attrcheck.contracts import Dataset, Method, Tuning
+from attrcheck.contracts import Case, Dataset, Method, Settings, Tuning
 from attrcheck.datasets import dataset as datasets
-from attrcheck.engine.settings import PROFILES
+from attrcheck.engine.settings import PROFILES, cores
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
+from attrcheck.plugin import tables
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry
 from attrcheck.removal import removal
-from attrcheck.report.text import for_terminal
+from attrcheck.report.line import Line
+from attrcheck.report.text import Align, for_terminal, plain_table, table
+from attrcheck.specs import anchored
 from attrcheck.training import WEIGHTS
 
 if TYPE_CHECKING:
@@ -33,8 +36,9 @@ FAMILIES = (
     "dummy",
 )
 """Of methods, in the order of their list."""
-REPORT_FORMATS = ("text", "html", "md", "csv", "images", "latex", "json")
-"""As `report.exports` has them, which imports too much for `attrcheck list`."""
+REPORT_FORMATS = ("text", "html", "md", "csv", "images", "latex", "json")  # of report.exports
+EPOCHS, BATCH = 200, 64
+"""Of public architectures: as in `training.epochs.EpochRecipe`, which imports torch."""
 LISTED: dict[str, Registry[Any]] = {**KINDS, "removals": removal}
 
 
@@ -48,11 +52,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lister.add_argument("--markdown", action="store_true", help="as a table for a README")
     lister.set_defaults(run=list_kind)
 
-    trainer = commands.add_parser("train", help="train the embedded models, four checkpoints each")
-    trainer.add_argument("--datasets", default="", metavar="GLOBS", help="default: all")
-    trainer.add_argument("--models", default="", metavar="GLOBS", help="default: all embedded")
+    trainer = commands.add_parser(
+        "train",
+        help="train the embedded models, or public architectures on pictures",
+        description="Public ones, as torchvision:resnet18, are trained by the recipe of the "
+        "Meta-Rank paper where the suites look for them; an interrupted training goes on.",
+    )
+    trainer.add_argument(
+        "--datasets", default="", metavar="GLOBS", help="or NAME=folder:PATH; default: all embedded"
+    )
+    trainer.add_argument(
+        "--models", default="", metavar="GLOBS", help="or torchvision:NAME; default: all embedded"
+    )
     trainer.add_argument("--seed", type=int, default=0)
     trainer.add_argument("--folder", type=Path, help="default: the weights of the package")
+    public = trainer.add_argument_group("public architectures")
+    public.add_argument("--data", type=Path, default=Path("data"), help="folder; default: data")
+    public.add_argument("--epochs", type=_count, default=EPOCHS, help=f"default: {EPOCHS}")
+    public.add_argument("--batch", type=_count, default=BATCH, help=f"default: {BATCH}")
+    public.add_argument("--device", default="cpu", help="cpu, cuda, cuda:K or mps; default: cpu")
+    public.add_argument("--fresh", action="store_true", help="train what is trained already")
     trainer.set_defaults(run=train_all)
 
     tuner = commands.add_parser("finetune", help="make the embedded models used to deleted cells")
@@ -80,8 +99,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reporter.add_argument("--output", type=Path, metavar="FILE", help="default: print it")
     reporter.set_defaults(run=show_report)
 
+    trier = commands.add_parser("try", help="call one method on one case, and show what it does")
+    trier.add_argument("method", help="its name")
+    trier.add_argument("--case", default="digits-resnet-morf", help="default: digits-resnet-morf")
+    trier.add_argument("--images", type=int, default=PROFILES["default"], help="default: 100")
+    trier.add_argument("--seed", type=int, default=0)
+    trier.add_argument("--device", default="cpu")
+    trier.add_argument("--conftest", type=Path, help="that registers it; default: the one here")
+    trier.add_argument("--store", type=Path, default=Path(".attrcheck"), help="of tuned weights")
+    trier.add_argument("--pdb", action="store_true", help="under a debugger, where it fails")
+    trier.set_defaults(run=try_one)
+
     chosen = parser.parse_args(arguments)
     try:
+        tables.bind(tables.find(Path.cwd()))
         chosen.run(chosen)
     except AttrcheckError as error:
         print(for_terminal(cut(f"attrcheck: {error}")), file=sys.stderr)
@@ -92,19 +123,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def list_kind(chosen: argparse.Namespace) -> None:
     """Print the names of a kind, with what is known of each and the first line of its docstring."""
     registry = LISTED[chosen.kind]
-    things = [registry.get(name) for name in registry]
+    missing: dict[str, str] = {}
+    things = [thing for name in registry if (thing := _got(registry, name, missing)) is not None]
     if chosen.kind == "methods":
         things.sort(key=lambda method: (_place(method.family), method.name))
     facts = FACTS.get(chosen.kind, {})
     rows = [
         [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
     ]
+    rows += [[name, *("" for _ in facts), why] for name, why in missing.items()]
     headers = [chosen.kind[:-1], *facts, "what it is"]
-    style = "github" if chosen.markdown else "simple"
-    if chosen.markdown:
-        # A bar would end the cell; |x| stands in many a formula.
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    print(tabulate(rows, headers, style, disable_numparse=True))
+    align: list[Align] = ["left"] * len(headers)
+    show = table if chosen.markdown else plain_table
+    print(show(rows, headers, align))
+
+
+def _got(registry: Registry[Any], name: str, missing: dict[str, str]) -> Any:
+    """What is registered; None, with the reason, for a name whose files are not there."""
+    try:
+        return registry.get(name)
+    except AttrcheckError as error:
+        missing[name] = f"missing: {error}"
+        return None
 
 
 def show_store(chosen: argparse.Namespace) -> None:
@@ -153,16 +193,35 @@ def tell_why(chosen: argparse.Namespace) -> None:
 def show_report(chosen: argparse.Namespace) -> None:
     """Print a report, or write it to a file; nothing is computed again."""
     from attrcheck.report import exports
-    from attrcheck.store.files import write_whole
 
-    text = exports.FORMATS[chosen.format](*exports.read(chosen.path))
-    if chosen.output is None:
-        sys.stdout.write(text)
-        return
+    exports.show(chosen.path, chosen.format, chosen.output)
+
+
+def try_one(chosen: argparse.Namespace) -> None:
+    """Print what a method makes of the images of a case, or where it fails."""
+    import attrcheck
+    from attrcheck.engine.lab import Lab
+    from attrcheck.engine.shards import find
+    from attrcheck.engine.trying import load_conftest, try_method
+
+    if (conftest := chosen.conftest or Path("conftest.py")).is_file():
+        load_conftest(conftest.resolve(), attrcheck)
+    elif chosen.conftest:
+        raise AttrcheckError(f"there is no file {chosen.conftest}")
     try:
-        write_whole(chosen.output, text.encode())
-    except OSError as error:
-        raise AttrcheckError(f"{chosen.output} cannot be written ({error.strerror})") from error
+        case = Case.of(chosen.case)
+    except TypeError as error:
+        raise AttrcheckError(
+            f"{chosen.case!r} is not a case; write DATASET-MODEL-PROTOCOL"
+        ) from error
+    method = find(chosen.method)
+    settings = Settings(
+        *("default", chosen.images, chosen.seed, (method.name,), chosen.store, False),
+        *("try", chosen.device, cores(), None),
+    )
+    pair = Lab.of(settings).evaluation(case).pair
+    for line in try_method(method, pair, chosen.seed, chosen.pdb):
+        print(for_terminal(line) if "\n" not in line else line)
 
 
 def _store(chosen: argparse.Namespace) -> Path:
@@ -177,11 +236,29 @@ def _megabytes(sizes: Iterable[int]) -> str:
 
 
 def train_all(chosen: argparse.Namespace) -> None:
-    """Train every embedded model selected on every dataset selected that can be learnt from."""
+    """Train every model selected on every dataset selected that can be learnt from."""
+    from attrcheck.engine.teaching import teach
+    from attrcheck.papers.arranging import bind
+    from attrcheck.training.epochs import EpochRecipe
     from attrcheck.training.loop import train
 
+    chosen.datasets = anchored(chosen.datasets, Path.cwd())
+    chosen.models = anchored(chosen.models, Path.cwd())
+    for name in chosen.datasets.split(","):
+        if name.strip() not in datasets:
+            bind(name.strip(), chosen.data)
     for data, spec in _pairs(chosen):
         train(data, spec.name, spec.network, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
+    recipe = EpochRecipe(chosen.epochs, chosen.batch)
+    public = [name for name in models.select(chosen.models) if models.spec_of(name)]
+    with Line(sys.stderr) as line:
+        for name in datasets.select(chosen.datasets) if public else ():
+            for model in public:
+                teach(
+                    *(name, model, chosen.data, recipe, chosen.seed, chosen.device, chosen.fresh),
+                    report=line.print,
+                    progress=line.show,
+                )
 
 
 def finetune_all(chosen: argparse.Namespace) -> None:
@@ -194,12 +271,19 @@ def finetune_all(chosen: argparse.Namespace) -> None:
 
 
 def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:
-    """Every dataset selected, loaded, with every embedded model selected."""
-    specs = [models.get(name) for name in models.select(chosen.models)]
-    for name in datasets.select(chosen.datasets):
-        data = datasets.get(name).load()
+    """Every dataset selected that is not of pictures, with every embedded model selected."""
+    specs = [spec for name in models.select(chosen.models) if (spec := models.get(name)).embedded]
+    for name in datasets.select(chosen.datasets) if specs else ():
+        data = datasets.get(name).load() if datasets.spec_of(name) is None else None
         if isinstance(data, Dataset):
-            yield from ((data, spec) for spec in specs if spec.embedded)
+            yield from ((data, spec) for spec in specs)
+
+
+def _count(text: str) -> int:
+    """A number from 1."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
 
 
 def passes(method: Method) -> str:
@@ -263,4 +347,4 @@ def _summary(registered: Any) -> str:
     """The first line of the docstring of the function behind a registered thing."""
     values = (getattr(value, "func", value) for value in vars(registered).values())
     function = next((value for value in values if inspect.isfunction(value)), None)
-    return (inspect.getdoc(function) or "").partition("\n")[0] if function else ""
+    return cut((inspect.getdoc(function) or "").partition("\n")[0]) if function else ""

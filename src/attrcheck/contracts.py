@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -47,7 +48,8 @@ class Settings:
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
     free. run: tells this run's records from those of others. verify: the share of stored entries
     that is computed again and compared. isolate: which methods run in processes of their own.
-    timeout: seconds that a batch may take there; None: for ever.
+    timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
+    may be as good as chance.
     """
 
     profile: str
@@ -64,6 +66,7 @@ class Settings:
     verify: float = 0.0
     isolate: Isolate = "off"
     timeout: float | None = None
+    accept_accuracy: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,9 @@ class Preprocessing:
 
     size: height and width of what it takes. resize: what the shorter side, or height and width, are
     brought to first; None: nothing is resized. interpolation: as Pillow calls it. mean, std: of
-    values in [0, 1], one per channel; for one channel pictures are turned to grey.
+    values in [0, 1], one per channel; for one channel pictures are turned to grey. rounds_down:
+    where the middle begins if it lies between two pixels: at the first of them, as Hugging Face
+    has it, or where torchvision rounds it to.
     """
 
     size: tuple[int, int]
@@ -109,6 +114,7 @@ class Preprocessing:
     std: tuple[float, ...]
     resize: int | tuple[int, int] | None = None
     interpolation: str = "bilinear"
+    rounds_down: bool = False
 
 
 @dataclass(frozen=True)
@@ -241,12 +247,14 @@ class Dataset:
 class Method:
     """A competitor: `attribute(model, images, targets)` gives maps, one signed float per pixel.
 
-    It gets the prepared model, normalised images (zero is the dataset's mean) and class indices,
-    and returns [N, H, W], or [N, C, H, W], which is summed over channels. By keyword it may ask for
-    `seeds`, one int per image to draw random numbers from, and for the `dataset`, whose mean and
-    std undo the normalisation.
+    It gets the network as its author built it, in eval mode, normalised images (zero is the
+    dataset's mean) and class indices, and returns [N, H, W], or [N, C, H, W], which is summed over
+    channels. By keyword it may ask for `seeds`, one int per image to draw random numbers from, and
+    for the `dataset`, whose mean and std undo the normalisation.
 
-    not_applicable: says why the method cannot be right on a prepared model; None where it can.
+    prepared: whether it gets the prepared graph in place of the network, see `graph.preparing`;
+    None: if its code is attrcheck's, which takes networks apart.
+    not_applicable: says why the method cannot be right on what it gets; None where it can.
     constant: why a map may be constant; without a reason a constant map is an error.
     dummy: ignores the model; sets the floor.
     known_failures: checks that the method is known to fail, and why; passing one is then an error.
@@ -270,12 +278,24 @@ class Method:
     passes: tuple[int, int] = (1, 1)
     reference: str = ""
     depends: Sequence[str] = ()
+    prepared: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.prepared is None:
+            object.__setattr__(self, "prepared", _ours(self.attribute))
 
     @property
     def cost(self) -> int:
         """In forward passes; a backward pass takes about as long as two."""
         forward, backward = self.passes
         return forward + 2 * backward
+
+
+def _ours(function: Any) -> bool:
+    """Whether a function, or the one that a partial is of, comes with attrcheck."""
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__module__", "")).startswith(f"{__package__}.")
 
 
 @dataclass(frozen=True)
@@ -444,9 +464,10 @@ class Protocol(ABC):
 class Pair(Interface):
     """Dataset x model, loaded: what a check works with.
 
-    network: prepared, for methods to take apart. predictor: fast and out of the methods' reach, for
-    protocols to ask. images, labels: normalised, on the device. tuned: what is known of its
-    fine-tuning, if it had any. reference: the whole dataset, however few images are used.
+    network: prepared, for methods to take apart. original: as its author built it, for those that
+    do not. predictor: fast and out of the methods' reach, for protocols to ask. images, labels:
+    normalised, on the device. tuned: what is known of its fine-tuning, if it had any. reference:
+    the whole dataset, however few images are used.
     """
 
     def __hash__(self) -> int:
@@ -458,6 +479,8 @@ class Pair(Interface):
     def model(self) -> str: ...  # noqa: D102
     @property
     def network(self) -> nn.Module: ...  # noqa: D102
+    @property
+    def original(self) -> nn.Module: ...  # noqa: D102
     @property
     def predictor(self) -> nn.Module: ...  # noqa: D102
     @property
@@ -472,6 +495,9 @@ class Pair(Interface):
     @property
     def name(self) -> str:
         """As in the ids of its cases: dataset-model."""
+
+    def given(self, method: Method) -> nn.Module:
+        """The network that a method gets: prepared if it asks for that, else as it was built."""
 
     def slices(self, images: int | None = None) -> Iterator[slice]:
         """The batches that all images, or the first of them, are cut into, alike in every run."""
@@ -488,7 +514,7 @@ class Pair(Interface):
         """The method's checked maps of some of the images, or of others in their place."""
 
     def altered(self, how: str, **changes: Any) -> Pair:
-        """The pair with another network, predictor, images or labels; `how` tells its records."""
+        """The pair with other networks, images or labels; `how` tells its records."""
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 MOST_TEXT = 2000
 """Characters of one text that others wrote, such as a reason."""
@@ -53,5 +55,25 @@ def text_of(error: BaseException) -> str:
     return cut(text, MOST_TEXT // 2)  # there is room for what is said around it
 
 
+def line_of(error: BaseException, belongs: Callable[[str], bool]) -> str:
+    """The deepest line of a traceback in a file that belongs, as `file.py:12: source`, or nothing.
+
+    What is made at run time, such as the code of a graph, is in no file.
+    """
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<") and belongs(frame.filename)
+    ]
+    if not frames:
+        return ""
+    last = frames[-1]
+    return cut(f"{Path(last.filename).name}:{last.lineno}: {last.line}", MOST_TEXT // 4)
+
+
 class MethodError(AttrcheckError):
     """A method that raised or broke its contract; the message names it and the first bad image."""
+
+
+class ModelError(AttrcheckError):
+    """A model that does not do what a classifier of its dataset does."""

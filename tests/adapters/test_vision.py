@@ -84,12 +84,17 @@ def test_timm_finds_a_torchvision_that_can_be_imported(tmp_path, package):
     ("name", "message"),
     [
         ("timm", "VisionError: timm is not installed; run `pip install attrcheck[vision]`"),
+        (
+            "transformers",
+            "VisionError: transformers is not installed; run `pip install attrcheck[hf]`",
+        ),
         ("other", "ImportError: cannot import name 'other' from 'attrcheck.adapters.vision'"),
     ],
 )
-def test_timm_is_missed_only_where_it_is_asked_for(tmp_path, name, message):
+def test_a_library_is_missed_only_where_it_is_asked_for(tmp_path, name, message):
     code = (
-        "sys.modules['timm'] = None\nimport attrcheck.adapters.vision\nprint('fine', flush=True)\n"
+        "sys.modules.update(timm=None, transformers=None)\n"
+        "import attrcheck.adapters.vision\nprint('fine', flush=True)\n"
     )
     done = run(tmp_path, HEALTHY, code + f"from attrcheck.adapters.vision import {name}")
     assert done.stdout.split() == ["fine"]

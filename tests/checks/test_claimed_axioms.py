@@ -48,7 +48,7 @@ def bare_linear(pair):
     torch.manual_seed(0)
     linear = nn.Linear(pair.images[0].numel(), pair.dataset.classes, bias=False)
     network = nn.Sequential(nn.Flatten(), linear).requires_grad_(False)
-    return replace(pair, network=network.eval())
+    return pair.changed({"network": network.eval(), "original": network})
 
 
 def test_the_half_blind_network_does_not_see_the_left():
@@ -150,6 +150,7 @@ def test_without_a_claim_there_is_nothing_to_keep():
 
 
 CLAIMANTS = [
+    "attn_lrp",
     *("bagnet_evidence", "bcos_weights", "deeplift", "deepshap", "gradient", "input_x_gradient"),
     *("integrated_gradients", "kernel_shap", "lrp", "lrp_epsilon", "lrp_gamma", "saliency"),
 ]
@@ -162,7 +163,13 @@ def test_who_claims_what_is_known():
     assert claims == set(AXIOMS)
 
 
-HOMES = {"bagnet_evidence": ["bagnet"], "bcos_weights": ["bcos"]}
+HOMES = {
+    "attn_lrp": ["vit"],
+    "bagnet_evidence": ["bagnet"],
+    "bcos_weights": ["bcos"],
+    "deeplift": ["resnet", "vgg", "vit"],
+    "deepshap": ["resnet", "vgg", "vit"],
+}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Which layers forget, in which order, and what the curves and the verdict are made of."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -79,7 +77,9 @@ def test_curves_and_verdict_are_those_of_the_maps():
     figures, names = verdict.figures, layers(pair.network)
 
     def maps(network):
-        return attribute_batch(method, replace(pair, network=network), slice(0, 8), seed=0)
+        return attribute_batch(
+            method, pair.changed({"network": network, "original": network}), slice(0, 8), seed=0
+        )
 
     intact = maps(pair.network)
     assert figures["layers"] == [1, 3, 6, 9, 12]
@@ -122,17 +122,18 @@ def test_a_dear_method_is_looked_at_in_fewer_places_and_images():
         calls.append(len(images))
         return images
 
-    cheap = randomisation(Method("cheap", count, passes=(50, 25)), load(*PAIR))
+    cheap = randomisation(Method("cheap", count, passes=(50, 25), prepared=True), load(*PAIR))
     assert len(cheap.figures["layers"]) == 5
     assert calls == [8] * (1 + 5 + 4)
     calls.clear()
-    dear = randomisation(Method("dear", count, passes=(50, 50)), load(*PAIR))
+    dear = randomisation(Method("dear", count, passes=(50, 50), prepared=True), load(*PAIR))
     assert dear.figures["layers"] == [1, 6, 12]
     assert calls == [4] * (1 + 3 + 2)
 
 
 def test_without_weights_there_is_nothing_to_forget():
-    pair = replace(load(*PAIR), network=nn.Flatten())
+    bare = nn.Flatten()
+    pair = load(*PAIR).changed({"network": bare, "original": bare})
     verdict = randomisation(Method("same", lambda model, images, targets: images), pair)
     assert verdict.passed is None
     assert "no weights" in verdict.reason

@@ -6,6 +6,8 @@ import torch
 from sklearn.datasets import load_digits
 
 from attrcheck.contracts import Dataset
+from attrcheck.datasets import DatasetError
+from attrcheck.datasets import digits as module
 from attrcheck.datasets.digits import digits, split, training
 from attrcheck.engine.keys import of_dataset
 
@@ -66,3 +68,18 @@ def test_split_deals_out_each_class():
 
 def test_loading_twice_gives_the_same(data):
     assert of_dataset(digits()) == of_dataset(data)
+
+
+@pytest.mark.parametrize("load", [digits, training])
+def test_scans_that_are_not_those_that_shipped_are_an_error(monkeypatch, tmp_path, load):
+    path = tmp_path / "digits.npz"
+    with np.load(module.SCANS) as file:
+        images, labels = file["images"], file["labels"]
+    monkeypatch.setattr(module, "SCANS", path)
+    for content in (labels, np.roll(labels, 1)):  # packed anew, and with labels exchanged
+        np.savez(path, images=images, labels=content)
+        with pytest.raises(DatasetError, match=r"digits\.npz is damaged: .*; reinstall attrcheck"):
+            load()
+    path.unlink()
+    with pytest.raises(DatasetError, match=r"cannot read .*digits\.npz \(No such file.*reinstall"):
+        load()

@@ -72,6 +72,21 @@ def test_a_side_never_shrinks_to_nothing():
     assert pixels_of(picture(1, 500), frame).shape == (3, 4, 4)
 
 
+@pytest.mark.parametrize("size", [(1, 20_000), (20_000, 2), (20_001, 3)])
+def test_a_very_long_picture_costs_no_more_than_its_middle(size, monkeypatch):
+    frame = Preprocessing((64, 64), MEAN, STD, resize=70)
+    given = picture(*size)
+    sizes, resize = [], Image.Image.resize
+    monkeypatch.setattr(
+        Image.Image, "resize", lambda one, to, how: sizes.append(to) or resize(one, to, how)
+    )
+    seen = pixels_of(given, frame)
+    assert max(max(to) for to in sizes) < 70 * 300
+    monkeypatch.setattr("attrcheck.datasets.pixels.MOST_PIXELS", 2**40)
+    # Where the sides do not divide, the scale differs in the fourth digit.
+    assert torch.allclose(seen, pixels_of(given, frame), atol=2 / 255)
+
+
 def test_one_channel_makes_pictures_grey():
     given = picture(8, 8)
     grey = pixels_of(given, Preprocessing((8, 8), (0.5,), (0.5,)))

@@ -64,18 +64,19 @@ def test_maps_of_all_images_come_in_their_order(tiny, monkeypatch):
     assert entry.info["seconds"] > 0
 
 
-def test_a_method_gets_the_prepared_model_normalised_images_and_labels(tiny):
+@pytest.mark.parametrize("prepared", [True, False, None])
+def test_a_method_gets_a_network_normalised_images_and_labels(tiny, prepared):
     pair = tiny.pair
 
     def function(model, images, targets):
-        assert model is pair.network
+        assert model is (pair.network if prepared else pair.original)
         assert torch.equal(images, pair.images)
         assert torch.equal(targets, pair.labels)
         assert torch.is_grad_enabled()
         assert not images.is_inference()
         return uneven(images)
 
-    attribute(tiny.method(function), pair, seed=0)
+    attribute(tiny.method(function, prepared=prepared), pair, seed=0)
 
 
 def test_channels_are_summed_with_their_sign(tiny):
@@ -84,6 +85,18 @@ def test_channels_are_summed_with_their_sign(tiny):
     assert maps.shape == (8, 5, 5)
     np.testing.assert_allclose(maps, tiny.pair.images.sum(1), rtol=1e-6)
     assert (maps < 0).any()
+
+
+def test_one_channel_is_as_good_as_none(tiny):
+    plain, single = (
+        attribute(tiny.method(function), tiny.pair, seed=0).arrays["maps"]
+        for function in (
+            lambda model, images, targets: uneven(images),
+            lambda model, images, targets: uneven(images)[:, None],
+        )
+    )
+    assert single.shape == (8, 5, 5)
+    np.testing.assert_array_equal(single, plain)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.bfloat16])
@@ -141,7 +154,7 @@ def test_an_answer_that_is_no_tensor_is_refused(fails, answer, kind):
 @pytest.mark.parametrize(
     "bad",
     [
-        lambda images: images[:, :1],
+        lambda images: images[:, :1, :4],
         lambda images: images.sum((1, 2)),
         lambda images: uneven(images)[:, :4],
         lambda images: uneven(images)[:-1],
@@ -149,7 +162,15 @@ def test_an_answer_that_is_no_tensor_is_refused(fails, answer, kind):
         lambda images: images.sum(),
         lambda images: uneven(images)[..., None],
     ],
-    ids=["one channel", "a line", "cut", "one image less", "one image", "a number", "more axes"],
+    ids=[
+        "one channel, cut",
+        "a line",
+        "cut",
+        "one image less",
+        "one image",
+        "a number",
+        "more axes",
+    ],
 )
 def test_an_answer_of_another_shape_is_refused(fails, bad):
     message = fails(in_second_batch(uneven, bad))

@@ -153,3 +153,42 @@ def test_a_check_leaves_the_model_as_it_was_to_the_next(lab, tiny):
     run("spoils", Subject("slope", ("slope",)), lab)
     after = list(tiny.pair.network.parameters())
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def failing(over):
+    """A built-in check that fails."""
+    return Check("seed", lambda *given: Verdict(False, {"x": 1.0}, "another order"), over=over)
+
+
+@pytest.mark.parametrize(
+    ("over", "subject"),
+    [
+        ("cases", Subject("tiny-linear-morf", (Case("tiny", "linear", "morf"),), "morf")),
+        ("models", Subject("tiny-linear", ("tiny", "linear"))),
+        ("protocols", Subject("morf", ("morf",), "morf")),
+    ],
+)
+def test_a_protocol_that_fails_on_a_users_own_data_is_a_finding(lab, over, subject, monkeypatch):
+    monkeypatch.setattr(checking, "LEAST_IMAGES", 1)
+    result = run_check(failing(over), subject, lab)
+    assert (result.status, result.reason) == ("finding", "another order")
+
+
+def test_a_protocol_that_fails_on_embedded_data_fails(lab):
+    case = Case("digits", "resnet", "morf")
+    lab = replace(lab, cases=(case, *lab.cases))
+    settled = Subject(case.id, (case,), "morf")
+    assert run_check(failing("cases"), settled, lab).status == "failed"
+    assert run_check(failing("protocols"), Subject("morf", ("morf",), "morf"), lab).status == (
+        "failed"
+    )
+
+
+def test_what_a_user_wrote_fails_on_own_data_too(lab, monkeypatch):
+    monkeypatch.setattr(checking, "LEAST_IMAGES", 1)
+    subject = Subject("tiny-linear-morf", (Case("tiny", "linear", "morf"),), "morf")
+    assert run_check(replace(failing("cases"), name="mine"), subject, lab).status == "failed"
+    assert run_check(failing("suite"), Subject("suite"), lab).status == "failed"
+    attrcheck.protocol("own")(attrcheck.protocol.get("morf").build)
+    own = Subject("own", ("own",), "own")
+    assert run_check(failing("protocols"), own, lab).status == "failed"

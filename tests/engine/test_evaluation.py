@@ -287,11 +287,13 @@ def test_a_method_that_does_not_apply_is_no_failure(tiny):
     assert statuses(result)["slope"] == "ok"
 
 
-def test_a_method_is_asked_about_the_prepared_network(tiny):
+@pytest.mark.parametrize("form", ["network", "original"])
+def test_a_method_is_asked_about_the_network_that_it_gets(tiny, form):
     asked = []
-    tiny.add("asks", uneven, not_applicable=lambda model: asked.append(model))
+    settings = {"not_applicable": lambda model: asked.append(model)}
+    tiny.add("asks", uneven, prepared=form == "network", **settings)
     assert statuses(tiny.run())["asks"] == "ok"
-    assert asked == [tiny.pair.network]
+    assert asked == [getattr(tiny.pair, form)]
 
 
 def test_a_method_that_raises_when_it_is_asked_fails_alone(tiny):

@@ -164,7 +164,7 @@ def test_a_method_that_ends_its_process_leaves_a_red_run_that_says_so(pytester, 
     pytester.makeconftest(TINY + source_of("leaves", "os._exit(0)"))
     pytester.makepyfile(test_suite=ITEMS)
     result = pytester.runpytest_subprocess(
-        *("-p", "no:cacheprovider", "--attr-datasets=halves", "--attr-protocols=morf"),
+        *("-p", "no:cacheprovider", "--attr-models=steep", "--attr-protocols=morf"),
         *("--attr-methods=exact,leaves", "--attr-report", "--attr-threads=1", workers),
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED

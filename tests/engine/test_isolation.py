@@ -69,7 +69,7 @@ def test_maps_are_the_same_to_the_bit(lab, tiny, name):
 def altered_network(pair):
     network = tiny_network(pair.dataset)
     network[3].weight.data *= -3
-    return {"network": network.eval()}
+    return {"network": network.eval(), "original": network}
 
 
 ALTERED = {

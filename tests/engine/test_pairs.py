@@ -100,12 +100,12 @@ def test_a_batch_is_that_part_of_everything(tiny):
         (lambda images: torch.zeros(3), r"but is \[3\]"),
         (lambda images: torch.zeros(1, 3), r"but is \[1, 3\]"),
         (lambda images: torch.zeros(len(images), 3, 1, 1), r"but is \[2, 3, 1, 1\]"),
-        (lambda images: (torch.zeros(len(images), 3),), "but is tuple"),
-        (lambda images: {"logits": images}, "but is dict"),
+        (lambda images: (torch.zeros(len(images), 4),), r"but is \[2, 4\]"),
+        (lambda images: torch.full((len(images), 3), 1 / 3), "probabilities.*leave out its last"),
         (lambda images: torch.full((len(images), 3), torch.nan), "not finite"),
         (lambda images: torch.full((len(images), 3), torch.inf), "not finite"),
     ],
-    ids=["classes", "no batch", "one row", "axes", "tuple", "dict", "nan", "inf"],
+    ids=["classes", "no batch", "one row", "axes", "tuple", "probabilities", "nan", "inf"],
 )
 def test_a_model_that_is_no_classifier_of_the_dataset_is_refused(load_answer, answer, words):
     with pytest.raises(ModelError, match=words) as caught:

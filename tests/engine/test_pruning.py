@@ -46,6 +46,18 @@ def test_maps_and_rows_of_a_changed_method_are_stale(tiny):
     }
 
 
+def test_every_shard_of_a_changed_method_is_stale(tiny):
+    attrcheck.dataset("tinymany")(lambda: tiny.dataset("tinymany", count=300))
+    with attrcheck.method.scratch():
+        attrcheck.method("fickle")(brightness)
+        tiny.run("tinymany-linear-morf", methods=("slope", "fickle"))
+    assert changed(tiny) == {}
+    attrcheck.method("fickle")(lambda model, images, targets: -images.sum(1))
+    stale = {f"maps/tinymany-linear/fickle{shard}" for shard in ("", "@1")}
+    stale |= {f"records/tinymany-linear-morf.mean.10/fickle{shard}" for shard in ("", "@1")}
+    assert set(changed(tiny)) == stale
+
+
 def test_what_is_not_registered_here_is_left_alone(tiny):
     with attrcheck.method.scratch():
         attrcheck.method("gone")(brightness)

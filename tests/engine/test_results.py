@@ -65,7 +65,7 @@ def test_a_result_crosses_the_wire_bit_for_bit(result):
         assert isinstance(there, Outcome)
         assert len(there.replicates) == 0
         for key in vars(outcome).keys() - {"replicates"}:
-            assert getattr(there, key) == getattr(outcome, key)
+            np.testing.assert_equal(getattr(there, key), getattr(outcome, key))
     assert list(arrived.outcomes) == list(result.outcomes)
     assert arrived.standings.dtype == result.standings.dtype
     np.testing.assert_array_equal(arrived.standings, result.standings)

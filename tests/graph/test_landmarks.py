@@ -23,7 +23,7 @@ from tests.worlds import random_family
 )
 def test_the_last_stage(family, kind):
     prepared = prepare(random_family(family))
-    name = last_stage(prepared, torch.zeros(2, 3, 32, 32))
+    name = last_stage(prepared, torch.zeros(2, 3, 32, 32)).name
     node = next(node for node in prepared.graph.nodes if node.name == name)
     assert type(prepared.get_submodule(node.target)) is kind
     follow = next(iter(node.users))
@@ -42,8 +42,8 @@ def test_the_last_stage(family, kind):
 def test_the_last_stage_depends_on_the_image_size_and_may_not_exist():
     layers = [nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.Conv2d(4, 4, 3, 2), nn.AdaptiveAvgPool2d(1)]
     prepared = prepare(nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, 2)))
-    assert last_stage(prepared, torch.zeros(1, 3, 15, 15)) == "_2"
-    assert last_stage(prepared, torch.zeros(1, 3, 7, 7)) == "_1"
+    assert last_stage(prepared, torch.zeros(1, 3, 15, 15)).name == "_2"
+    assert last_stage(prepared, torch.zeros(1, 3, 7, 7)).name == "_1"
     mlp = prepare(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)))
     assert last_stage(mlp, torch.zeros(1, 3, 2, 2)) is None
 
@@ -51,14 +51,15 @@ def test_the_last_stage_depends_on_the_image_size_and_may_not_exist():
 def test_a_convolution_that_classifies_is_no_stage_if_there_is_another():
     images = torch.zeros(1, 3, 8, 8)
     head = [nn.Conv2d(3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    assert last_stage(prepare(nn.Sequential(nn.Conv2d(3, 3, 3), nn.ReLU(), *head)), images) == "_1"
-    assert last_stage(prepare(nn.Sequential(*head)), images) == "_0"
+    layers = [nn.Conv2d(3, 3, 3), nn.ReLU(), *head]
+    assert last_stage(prepare(nn.Sequential(*layers)), images).name == "_1"
+    assert last_stage(prepare(nn.Sequential(*head)), images).name == "_0"
     # Behind a pooling of windows the map is not what decides.
     windows = [nn.Conv2d(3, 3, 3), nn.Conv2d(3, 2, 1), nn.AvgPool2d(2), nn.Flatten()]
-    assert last_stage(prepare(nn.Sequential(*windows)), images) == "_1"
+    assert last_stage(prepare(nn.Sequential(*windows)), images).name == "_1"
     for family, size in (("bcos", (64, 8, 8)), ("bagnet", (128, 8, 8))):
         model = prepare(random_family(family))
-        name = last_stage(model, torch.zeros(1, 3, 32, 32))
+        name = last_stage(model, torch.zeros(1, 3, 32, 32)).name
         shapes = ShapeProp(model)
         shapes.propagate(torch.zeros(1, 3, 32, 32))
         node = next(node for node in model.graph.nodes if node.name == name)

@@ -33,7 +33,8 @@ def at_stage(model, image, target):
     """Activations and gradients [K, h, w] of the last stage of one image, by plain hooks."""
     model = copy.deepcopy(model)
     kept = []
-    node = next(n for n in model.graph.nodes if n.name == last_stage(model, image[None]))
+    name = last_stage(model, image[None]).name
+    node = next(n for n in model.graph.nodes if n.name == name)
     model.get_submodule(node.target).register_forward_hook(lambda *call: kept.append(call[2]))
     logit = model(image[None].clone().requires_grad_())[0, target]
     return kept[0][0].detach(), torch.autograd.grad(logit, kept[0])[0][0]

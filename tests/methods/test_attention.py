@@ -299,9 +299,10 @@ def test_gradient_methods_work_on_the_transformer():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("deeplift", "there is no rule for LayerNorm"),
         ("lrp", "there is no rule for LayerNorm"),
-        ("guided_gradcam", "attention follows the last convolution"),
+        ("lrp_epsilon", "there is no rule for LayerNorm"),
+        ("iba", "no tensor between two convolutions"),
+        ("captum:LayerGradCam", "attention follows the last convolution"),
         ("bcos_weights", "not a B-cos network"),
         ("bagnet_evidence", "not a mean over places"),
     ],

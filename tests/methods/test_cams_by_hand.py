@@ -6,7 +6,7 @@ from torch import nn
 
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods.noise import Noise
-from attrcheck.methods.stages import stage_node
+from attrcheck.methods.stages import stage_of
 from tests.methods.cam_world import (
     IMAGE,
     at_stage,
@@ -42,7 +42,7 @@ def small(model, images, targets, weights):
 def test_the_reference_maps(name, weights):
     model, arrays = published()
     images, targets = arrays["images"], arrays["targets"]
-    assert stage_node(model, images).target == "features.1"
+    assert stage_of(model, images)[0].target == "features.1"
     found = scaled(attribute(name, model, images, targets), small(model, images, targets, weights))
     assert (found - arrays[f"attr_{name}"][:, 0]).abs().max() < 1e-5
 

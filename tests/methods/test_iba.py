@@ -40,7 +40,13 @@ class Half(nn.Module):
 
 
 def maps_of(model, images, targets, seeds, data=DATA, steps=4, samples=2):
-    return bottleneck.bottleneck_maps(model, images, targets, seeds, data, steps, samples)
+    settings = {"seeds": seeds, "dataset": data, "steps": steps, "samples": samples}
+    return bottleneck.iba(model, images, targets, **settings)
+
+
+def gates_of(model, images, targets, seeds, data=DATA, steps=4, samples=2):
+    settings = {"seeds": seeds, "dataset": data, "steps": steps, "samples": samples}
+    return bottleneck.input_iba(model, images, targets, **settings)
 
 
 def test_highlights_the_half_that_the_class_needs():
@@ -194,7 +200,7 @@ def test_constants_are_known_on_both_sides():
 
 def test_what_is_registered():
     model, images, data = prepare(Half()), smooth_images(1, 16), data_of(smooth_images(5, 16), 2)
-    makers = {"iba": bottleneck.bottleneck_maps, "input_iba": bottleneck.input_gates}
+    makers = {"iba": maps_of, "input_iba": gates_of}
     for (name, maker), passes in zip(makers.items(), (100, 200), strict=True):
         spec = method.get(name)
         assert spec.passes == (passes, passes)
@@ -216,7 +222,7 @@ def test_at_the_input_too_the_half_that_the_class_needs():
     data = data_of(smooth_images(50, 16, seed=5), 2)
     images = smooth_images(4, 16, seed=6).abs()
     targets = torch.zeros(4, dtype=torch.int64)
-    gates = bottleneck.input_gates(prepare(Half()), images, targets, (1, 2, 3, 4), data, 10, 10)
+    gates = gates_of(prepare(Half()), images, targets, (1, 2, 3, 4), data, 10, 10)
     assert (gates[:, :, :7].mean((1, 2)) > 2 * gates[:, :, 9:].mean((1, 2))).all()
     assert (gates >= 0).all()
     assert (gates <= 1).all()
@@ -228,12 +234,12 @@ def test_the_gate_at_the_input_of_every_family(family):
     model = prepare(network)
     before = Snapshot.of(model)
     with torch.no_grad():
-        together = bottleneck.input_gates(model, images, targets, (7, 8, 7), DATA, 4, 2)
+        together = gates_of(model, images, targets, (7, 8, 7), DATA, 4, 2)
     assert before.change(model) is None
-    alone = bottleneck.input_gates(model, images[1:2], targets[1:2], (8,), DATA, 4, 2)
+    alone = gates_of(model, images[1:2], targets[1:2], (8,), DATA, 4, 2)
     assert together.shape == (3, 32, 32)
     assert torch.allclose(alone[0], together[1], atol=1e-5)
-    other = bottleneck.input_gates(model, images[1:2], targets[1:2], (9,), DATA, 4, 2)
+    other = gates_of(model, images[1:2], targets[1:2], (9,), DATA, 4, 2)
     assert not torch.allclose(other[0], together[1], atol=1e-3)
 
 
@@ -243,7 +249,7 @@ def test_input_iba_goes_on_when_memory_runs_out(monkeypatch):
     ids = tuple(map(str, range(9)))
     data = Dataset("toy", known, torch.zeros(9, dtype=torch.int64), 10, (0.0,) * 3, (1.0,) * 3, ids)
     arguments = (images, targets, tuple(range(6)), data, 3, 2)
-    wanted = bottleneck.input_gates(model, *arguments)
+    wanted = gates_of(model, *arguments)
     sizes, whole = [], bottleneck.class_slope
 
     def scarce(network, noise, *rest):
@@ -253,6 +259,6 @@ def test_input_iba_goes_on_when_memory_runs_out(monkeypatch):
         return whole(network, noise, *rest)
 
     monkeypatch.setattr(bottleneck, "class_slope", scarce)
-    found = bottleneck.input_gates(model, *arguments)
+    found = gates_of(model, *arguments)
     assert sorted(set(sizes)) == [4, 8, 16]
     assert torch.allclose(found, wanted, atol=1e-4)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from attrcheck.graph.kinds import Add
+from attrcheck.graph.kinds import Add, Product
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import lrp_attention, method
 from attrcheck.methods._rules import ruled
@@ -59,7 +59,7 @@ def test_a_sum_by_hand(exact):
 def test_a_product_gives_one_half_to_either_operand(exact):
     torch.manual_seed(0)
     a, b, relevance = torch.rand(2, 4, 3), torch.rand(2, 3, 5) + 0.1, torch.randn(2, 4, 5)
-    to_a, to_b = backward(lrp_attention.product, torch.matmul, a, b, upstream=relevance)
+    to_a, to_b = backward(lrp_attention.product, Product(), a, b, upstream=relevance)
     wanted_a, wanted_b = torch.zeros_like(a), torch.zeros_like(b)
     y = a @ b
     for n in range(2):
@@ -157,7 +157,7 @@ class Odd(nn.Module):
     [
         ("", None),
         ("conv", "no rule for Conv2d behind attention (at conv)"),
-        ("matrix", "a product with a constant matrix"),
+        ("matrix", "no rule for matmul()"),
         ("exp", "no rule for exp()"),
         ("product", "no rule for Multiply"),
     ],

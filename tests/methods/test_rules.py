@@ -37,7 +37,7 @@ def pulled(module, *inputs, upstream):
     rule = deeplift.RULES[type(module)]
     value, kept = rule.see(module, *inputs)
     assert torch.equal(value, module(*inputs))
-    found = rule.pull(module, Tape(len(upstream)), upstream[:, None], *kept)
+    found = rule.pull(module, Tape(len(upstream), 1), upstream[:, None], *kept)
     return tuple(each[:, 0] for each in found)
 
 

@@ -111,6 +111,10 @@ def contributions(images, weights, labels):
     return maps
 
 
+def maps_of(method, model, images, targets, seeds, data, samples):
+    return method(model, images, targets, seeds=seeds, dataset=data, samples=samples)
+
+
 def linear_case():
     images, weights = smooth_images(2, 16), smooth_images(1, 16, seed=8)[0]
     labels = [superpixels(image) for image in blank().denormalise(images)]
@@ -119,9 +123,9 @@ def linear_case():
 
 def test_kernel_shap_is_exact_on_a_linear_model():
     model, images, targets, wanted = linear_case()
-    found = surrogates.shapley_maps(model, images, targets, (1, 2), blank(), 120)
+    found = maps_of(surrogates.kernel_shap, model, images, targets, (1, 2), blank(), 120)
     assert torch.allclose(found, wanted, atol=1e-5)
-    few = surrogates.shapley_maps(model, images, targets, (1, 2), blank(), 20)
+    few = maps_of(surrogates.kernel_shap, model, images, targets, (1, 2), blank(), 20)
     assert not torch.allclose(few, wanted, atol=1e-2)
     assert torch.allclose(few.sum((1, 2)), wanted.sum((1, 2)), atol=1e-4)
 
@@ -130,7 +134,7 @@ def test_lime_converges_to_the_exact_answer_on_a_linear_model():
     model, images, targets, wanted = linear_case()
     errors = []
     for samples in (64, 640, 6400):
-        found = surrogates.lime_maps(model, images, targets, (1, 2), blank(), samples)
+        found = maps_of(surrogates.lime, model, images, targets, (1, 2), blank(), samples)
         errors.append(((found - wanted).norm() / wanted.norm()).item())
     # The ridge shrinks coefficients by its share of all weights.
     assert errors[1] < errors[0] / 5
@@ -189,18 +193,18 @@ def test_superpixels_see_the_denormalised_image():
     assert all(30 < int(superpixels(image).max()) < 49 for image in data.images)
 
 
-@pytest.mark.parametrize("maps", [surrogates.shapley_maps, surrogates.lime_maps])
-def test_seeds_and_batches(maps):
+@pytest.mark.parametrize("method", [surrogates.kernel_shap, surrogates.lime])
+def test_seeds_and_batches(method):
     model, data = prepare(random_family("resnet")), blank()
     images, targets = smooth_images(3), torch.tensor([1, 2, 3])
     torch.manual_seed(0)
-    together = maps(model, images, targets, (7, 8, 7), data, 60)
+    together = maps_of(method, model, images, targets, (7, 8, 7), data, 60)
     torch.manual_seed(1)
     with limited_to(2_000_000):
-        alone = maps(model, images[1:2], targets[1:2], (8,), data, 60)
+        alone = maps_of(method, model, images[1:2], targets[1:2], (8,), data, 60)
     size = together[1].abs().max()
     assert (alone[0] - together[1]).abs().max() < 1e-3 * size
-    other = maps(model, images[1:2], targets[1:2], (9,), data, 60)
+    other = maps_of(method, model, images[1:2], targets[1:2], (9,), data, 60)
     assert (other[0] - together[1]).abs().max() > 1e-2 * size
 
 
@@ -208,11 +212,11 @@ def test_seeds_and_batches(maps):
 def test_every_family(family):
     network, images, labels = trained_family(family, 2)
     model, data = prepare(network), dataset.get("shapes").load()
-    maps = surrogates.shapley_maps(model, images, labels, (1, 2), data, 100)
+    maps = maps_of(surrogates.kernel_shap, model, images, labels, (1, 2), data, 100)
     with torch.no_grad():
         change = (model(images) - model(torch.zeros_like(images))).gather(1, labels[:, None])[:, 0]
     assert torch.allclose(maps.sum((1, 2)), change, rtol=1e-3)
-    near = surrogates.lime_maps(model, images, labels, (1, 2), data, 100)
+    near = maps_of(surrogates.lime, model, images, labels, (1, 2), data, 100)
     for found in (maps, near):
         assert found.shape == (2, 32, 32)
         assert found.dtype is torch.float32

@@ -110,8 +110,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes 
         ("SIGTERM", os.kill, 2),
         slow("SIGTERM", os.killpg, 0),  # as of a cluster's scheduler
         slow("SIGTERM", os.killpg, 2),
-        slow("SIGINT", os.killpg, 0),  # as of Ctrl-C
-        ("SIGINT", os.killpg, 2),
+        ("SIGINT", os.killpg, 0),  # as of Ctrl-C
+        slow("SIGINT", os.killpg, 2),
         slow("SIGHUP", os.killpg, 0),
         slow("SIGHUP", os.killpg, 2),
     ],
@@ -225,6 +225,27 @@ def pytest_collection(session):
     check_left_behind(project, process)
     assert json.loads(earlier.read_text()) == {"missing": []}
     assert f"{earlier} is of an EARLIER run: this one wrote no report" in Path("output").read_text()
+
+
+@pytest.mark.parametrize("workers", [0, slow(2)])
+def test_a_run_that_is_killed_leaves_no_report_that_could_be_taken_for_its_own(
+    project, earlier, workers
+):
+    kept = earlier.with_name("report.previous.json")
+    page = earlier.with_name("report.md")
+    page.write_text("earlier")
+    process = start(project, "-n", str(workers))
+    until(lambda: Path("started").exists(), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(WAIT)
+    names = sorted(path.name for path in earlier.parent.iterdir())
+    assert names == ["report.previous.json", "report.previous.md"]
+    assert json.loads(kept.read_text()) == {"missing": []}
+    project.makeconftest(TINY)
+    run = (*RUN, "--attr-methods=exact", f"-n{workers}")
+    project.runpytest_subprocess(*run, "--attr-models=linear").assert_outcomes(passed=2)
+    assert sorted(path.name for path in earlier.parent.iterdir()) == ["report.json", "report.md"]
+    assert len(json.loads(earlier.read_text())["cases"]) == 2
 
 
 def test_a_forked_child_ends_as_it_would_without_the_handlers():

@@ -3,9 +3,8 @@
 import json
 from dataclasses import replace
 
-import pytest
-
 from attrcheck.plugin.conclusion import publish
+from attrcheck.report.files import set_aside
 from tests.report.pages import page
 
 WHOLE, _ = page(2, 3)
@@ -19,25 +18,42 @@ def kept(folder):
     return found["settings"]["partial"], found["missing"]
 
 
-@pytest.mark.parametrize("document", [PARTIAL, INCOMPLETE])
-def test_a_partial_run_leaves_the_report_of_a_whole_one_alone(tmp_path, document):
-    publish(WHOLE, tmp_path)
+def run(document, folder):
+    """What a run does to a folder, from its beginning to its end."""
+    set_aside(folder)
+    return publish(document, folder)
+
+
+def test_a_partial_run_leaves_the_report_of_a_whole_one_alone(tmp_path):
+    run(WHOLE, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    lines, problems = publish(document, tmp_path)
+    lines, problems = run(PARTIAL, tmp_path)
     assert problems == []
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before
-    assert kept(tmp_path / "partial") == (document.settings.partial, document.missing)
+    assert kept(tmp_path / "partial") == (True, [])
     assert f"{tmp_path} keeps the report of an EARLIER run, a whole one" in lines
     assert f"written: {tmp_path / 'partial' / 'report.json'}" in lines[-1]
 
 
 def test_without_a_whole_one_it_has_the_folder_to_itself(tmp_path):
-    publish(PARTIAL, tmp_path)
-    publish(INCOMPLETE, tmp_path)
-    assert kept(tmp_path) == (False, ["d0-net-p2"])
-    publish(WHOLE, tmp_path)
+    run(PARTIAL, tmp_path)
+    run(PARTIAL, tmp_path)
+    assert kept(tmp_path) == (True, [])
+    run(WHOLE, tmp_path)
     assert kept(tmp_path) == (False, [])
     assert not (tmp_path / "partial").exists()
+
+
+def test_an_incomplete_run_keeps_the_whole_one_aside(tmp_path):
+    run(WHOLE, tmp_path)
+    whole = (tmp_path / "report.json").read_bytes()
+    run(INCOMPLETE, tmp_path)
+    assert kept(tmp_path) == (False, ["d0-net-p2"])
+    assert (tmp_path / "report.previous.json").read_bytes() == whole
+    # The next partial run gives it its place back.
+    run(PARTIAL, tmp_path)
+    assert (tmp_path / "report.json").read_bytes() == whole
+    assert kept(tmp_path / "partial") == (True, [])
 
 
 def test_maps_in_full_size_are_put_beside_the_report(tmp_path):
@@ -55,5 +71,5 @@ def test_maps_in_full_size_are_put_beside_the_report(tmp_path):
 
 def test_what_is_not_a_report_is_replaced(tmp_path):
     (tmp_path / "report.json").write_text("{}")
-    publish(PARTIAL, tmp_path)
+    run(PARTIAL, tmp_path)
     assert kept(tmp_path) == (True, [])

@@ -7,9 +7,9 @@ from attrcheck.plugin.session import Session
 SETTINGS = RunSettings("smoke", 8, 0, "cpu", [], of_cases=0, of_methods=0)
 
 
-def case(item, images=8):
+def case(item, images=8, **keys):
     result = CaseResult(item, True, images, 1.0, {})
-    return dumps(Envelope(item, SETTINGS, "", threads=1, case=result))
+    return dumps(Envelope(item, SETTINGS, "", threads=1, case=result, keys=keys))
 
 
 def check(item):
@@ -75,3 +75,11 @@ def test_a_result_that_nobody_announced_counts(session):
 
 def test_every_session_is_a_run_of_its_own():
     assert Session().run != Session().run
+
+
+def test_a_method_with_another_key_in_another_process_is_unsteady(session):
+    session.take(case("a-a-a", mine="1", other="2"))
+    session.take(case("b-b-b", mine="1", other="2"))
+    assert session.unsteady == []
+    session.take(case("c-c-c", mine="3", other="2"))
+    assert session.unsteady == ["mine"]

@@ -48,7 +48,7 @@ def mine_too(model, images, targets):
     return project
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     arguments = ("--attr-report", "--attr-checks=contract", "--attr-gate=exact.rank == 1")
     given = (*arguments, "--junitxml=junit.xml", "-rA", workers, "--attr-models=linear")
@@ -81,7 +81,7 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     assert sum(r"\x1b[31mred" in message for message in told) >= 4
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
 def test_a_traceback_is_escaped_and_cut_too(project, workers):
     """A check that raises is a fault of its author's, told with a traceback."""
     with (project.path / "conftest.py").open("a") as file:
@@ -101,6 +101,34 @@ def own(method, pair):
     assert result.parseoutcomes()["passed"] == 2  # the cases
     assert "gate[exact.rank == 1]" in output
     ElementTree.parse(project.path / "junit.xml")
+
+
+WARNINGS = f"""import warnings
+    warnings.warn({TEXT!r})
+    warnings.warn(UserWarning(({TEXT!r},), "second"))
+    warnings.warn("why " * 1_000_000)
+    warnings.warn(type({TEXT[:12]!r}, (DeprecationWarning,), {{}})("of a class of its own"))
+    warnings.warn("an ordinary one", FutureWarning)
+    return images"""
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+def test_warnings_are_escaped_and_cut_too(project, workers):
+    add(project, "mine", WARNINGS)
+    given = ("--attr-isolate=off", "--attr-models=linear", "--attr-gate=exact.rank == 1")
+    result = run(project, *given, workers)
+    result.assert_outcomes(passed=3, warnings=5)
+    output = "\n".join([*result.outlines, *result.errlines])
+    assert "INTERNALERROR" not in output
+    assert unprintable(output) == set()
+    assert len(output) < 20_000
+    for line in (
+        r"UserWarning: \x1b[31mred\x1b]0;title\x07 nul\x00 one",
+        r"UserWarning: \x1b[31mred\x1b]0;: of a class of its own",
+        "FutureWarning: an ordinary one",
+        "more characters)",
+    ):
+        assert line in output
 
 
 def test_megabytes_of_text_are_cut_and_say_so(project):

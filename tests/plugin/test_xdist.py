@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.plugin.test_plugin import run
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -49,7 +50,7 @@ def report(project, folder="attr-report"):
 def test_two_workers_write_the_very_report_of_one_process(project, monkeypatch):
     temporary = project.mkdir("temporary")
     monkeypatch.setenv("TMPDIR", str(temporary))
-    alone = project.runpytest_subprocess(*RUN, "--attr-store=a", "--attr-report-dir=alone")
+    alone = run(project, "--attr-report", "--attr-store=a", "--attr-report-dir=alone")
     alone.assert_outcomes(passed=4)
     spread = project.runpytest_subprocess(
         *RUN, "--attr-store=b", "--attr-report-dir=spread", "-n2", "--dist=worksteal"
@@ -78,7 +79,7 @@ def test_a_killed_worker_is_named_the_run_is_incomplete_and_can_be_resumed(proje
     healed = project.runpytest_subprocess(*RUN, "-n2", "--dist=worksteal")
     healed.assert_outcomes(passed=4)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was done twice
-    fresh = project.runpytest_subprocess(*RUN, "--attr-fresh", "--attr-report-dir=fresh")
+    fresh = run(project, "--attr-report", "--attr-fresh", "--attr-report-dir=fresh")
     fresh.assert_outcomes(passed=4)
     assert report(project, "fresh") == report(project)
 
@@ -135,7 +136,7 @@ def test_workers_share_the_cores_and_do_not_spin(pytester):
 
 
 def test_what_is_deselected_is_not_expected(project):
-    result = project.runpytest_subprocess(*RUN, "-n2", "-k", "linear")
+    result = project.runpytest_subprocess(*RUN, "-n1", "-k", "linear")
     result.assert_outcomes(passed=2)
     result.stdout.no_fnmatch_line("*INCOMPLETE*")
 
@@ -144,3 +145,23 @@ def test_a_bad_option_stops_a_spread_run_at_once(project):
     result = project.runpytest_subprocess("-n2", "--attr-methods=nobody")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no method is called 'nobody'*"])
+
+
+RANDOM = """
+import functools, numpy
+def noisy(rng, model, images, targets):
+    "Holds a generator."
+    return images + torch.from_numpy(rng.normal(size=images.shape)) * 1e-9
+
+attrcheck.method("mine_seeded")(functools.partial(noisy, numpy.random.default_rng(0)))
+attrcheck.method("mine_random")(functools.partial(noisy, numpy.random.default_rng()))
+"""
+
+
+def test_a_method_whose_key_is_random_is_warned_of(project):
+    project.makeconftest(TINY + RANDOM)
+    result = project.runpytest_subprocess(*RUN, "--attr-models=linear", "-n2")
+    result.assert_outcomes(passed=2)
+    told = [line for line in result.outlines if "so the store never serves its" in line]
+    assert len(told) == 1
+    assert "the key of method 'mine_random' is another in every process" in told[0]

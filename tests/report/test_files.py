@@ -38,6 +38,32 @@ def test_an_older_report_is_replaced(document, tmp_path):
     assert "INCOMPLETE" in (tmp_path / "report.md").read_text()
 
 
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_an_earlier_report_is_kept_aside_until_a_complete_one_is_written(document, tmp_path):
+    partial = replace(document, missing=["a-x-up"])
+    kept = tmp_path / "report.previous.json"
+    files.set_aside(tmp_path / "none")
+    files.write(document, tmp_path)
+    complete = (tmp_path / "report.json").read_bytes()
+    for _ in range(2):  # the second time, what is not complete makes way
+        files.set_aside(tmp_path)
+        assert names(tmp_path) == [
+            "report.details.previous.json",
+            "report.previous.html",
+            "report.previous.json",
+            "report.previous.md",
+        ]
+        assert kept.read_bytes() == complete
+        files.write(partial, tmp_path)
+        assert len(names(tmp_path)) == 8
+    files.set_aside(tmp_path)
+    files.write(document, tmp_path)
+    assert names(tmp_path) == NAMES
+
+
 def test_the_same_document_gives_the_same_bytes(document, tmp_path):
     versions = {"torch": "2.4", "numpy": "2.0"}
     first = replace(document, run=replace(document.run, versions=versions))

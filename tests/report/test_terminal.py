@@ -206,3 +206,41 @@ def test_rendering_does_not_change_the_document(document):
     before = copy.deepcopy(document)
     terminal.render(document)
     assert document == before
+
+
+def test_the_accuracy_of_every_pair_stands_above_the_board(document):
+    document.cases[:] = [
+        replace(case("a-x-up", images=128), accuracy=0.9),
+        replace(case("a-x-slow", images=25), accuracy=0.8),
+        replace(case("a-y-tuned", images=200), accuracy=1.0, tuning={"grid": 4}),
+        replace(case("a-y-up", images=128), accuracy=0.123),
+    ]
+    assert "accuracy: a-x 90.0%, a-y 12.3%" in terminal.render(document).splitlines()
+
+
+def test_the_accuracies_of_many_pairs_take_several_lines(document):
+    document.cases[:] = [case(f"dataset-model{number}-up") for number in range(40)]
+    lines = terminal.accuracies(document)
+    assert all(len(line) <= 100 for line in lines)
+    assert all(line.startswith("accuracy: ") for line in lines)
+    assert sum(line.count("100.0%") for line in lines) == 40
+
+
+def test_caveats_stand_above_the_board_once_for_each_pair(document):
+    remark = "all 8 images are of one class"
+    document.cases[:] = [
+        replace(case(name), caveats=[remark]) for name in ("a-x-up", "a-x-down", "a-y-up")
+    ]
+    assert terminal.caveats(document) == [f"CAUTION: a-x: {remark}", f"CAUTION: a-y: {remark}"]
+    assert terminal.above(document)[-2:] == terminal.caveats(document)
+
+
+def test_of_many_caveats_some_are_shown(document):
+    document.cases[:] = [replace(case(f"a-x{n}-up"), caveats=["odd"]) for n in range(25)]
+    assert len(terminal.caveats(document)) == 21
+    assert terminal.caveats(document)[-1] == "CAUTION: ... and 5 more"
+
+
+def test_intervals_without_width_are_named(document):
+    document.leaderboard[0] = entry(1, "saliency", low=1.5, high=1.5)
+    assert terminal.caveats(document) == ["CAUTION: intervals without width: saliency"]

@@ -1,4 +1,5 @@
 import json
+import os
 from hashlib import sha256
 
 import pytest
@@ -13,6 +14,16 @@ from attrcheck.training.weights import (
     save_weights,
     weights_path,
 )
+
+TUNED = {
+    "base": "0" * 64,
+    "removal": "blur_light",
+    "grid": 8,
+    "accuracy": {"before": 0.9, "after": 0.9},
+    "worst_cell": {"before": 0.5, "after": 0.6},
+    "similarity": {"label_probability": 0.1, "total_variation": 0.1, "gradcam": None},
+}
+"""What is on record about a fine-tuning."""
 
 
 def tiny(outputs: int = 2) -> nn.Module:
@@ -53,7 +64,7 @@ def test_json_beside_the_weights(saved):
 
 
 def test_weights_of_a_fine_tuning_are_named_in_full(tmp_path):
-    save_weights(tiny(), "toy", "net", "tuned.blur_light_8", tmp_path, grid=8)
+    save_weights(tiny(), "toy", "net", "tuned.blur_light_8", tmp_path, **TUNED)
     load_weights(tiny(), "toy", "net", "tuned.blur_light_8", tmp_path)
     path = tmp_path / "toy-net" / "tuned.blur_light_8.json"
     assert json.loads(path.read_text())["checkpoint"] == "tuned.blur_light_8"
@@ -81,12 +92,56 @@ def test_missing_json_is_named(saved):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [("{", "is not JSON"), ("[]", "does not state a sha256"), ("{}", "does not state a sha256")],
+    [
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("\0" * 100, "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "does not state a sha256"),
+        ("{}", "does not state a sha256"),
+        ('{"sha256": null}', "does not state a sha256"),
+        ('{"sha256": "abc"}', "does not state a sha256"),
+    ],
+    ids=["empty", "cut", "zeros", "deep", "list", "no facts", "null", "half a hash"],
 )
 def test_broken_json_is_named(saved, content, complaint):
     path = weights_path("toy", "net", folder=saved).with_suffix(".json")
     path.write_text(content)
     assert f"{path} {complaint}" in message_of(saved)
+
+
+def test_bytes_that_are_not_text_are_named(saved):
+    path = weights_path("toy", "net", folder=saved).with_suffix(".json")
+    path.write_bytes(b"\xff\xfe{}")
+    assert f"{path} is not JSON" in message_of(saved)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_a_pipe_is_not_waited_for(saved, suffix):
+    path = weights_path("toy", "net", folder=saved).with_suffix(suffix)
+    path.unlink()
+    os.mkfifo(path)
+    assert f"cannot read {path} (not a file)" in message_of(saved)
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "named"),
+    [
+        ("base", None, "base"),
+        ("grid", "four", "grid"),
+        ("accuracy", 0.5, "accuracy before"),
+        ("worst_cell", {"before": 0.5}, "worst_cell after"),
+        ("similarity", {"label_probability": 0.1}, "similarity total_variation"),
+    ],
+)
+def test_a_fact_of_a_fine_tuning_that_is_missing_is_named(tmp_path, fact, value, named):
+    save_weights(tiny(), "toy", "net", "tuned.mean_4", tmp_path, **{**TUNED, fact: value})
+    path = tmp_path / "toy-net" / "tuned.mean_4.json"
+    with pytest.raises(WeightsError) as caught:
+        read_about("toy", "net", "tuned.mean_4", tmp_path)
+    assert f"{path} does not state {named} as it should" in str(caught.value)
+    assert "attrcheck finetune --removal mean --grid 4" in str(caught.value)
 
 
 def test_one_changed_byte_is_damage(saved):

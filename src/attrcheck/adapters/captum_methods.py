@@ -21,7 +21,7 @@ from attrcheck.adapters.libraries import (
     stage_module,
 )
 from attrcheck.contracts import Method
-from attrcheck.methods.stages import needs_stage
+from attrcheck.methods.stages import needs_maps
 from attrcheck.registry import RegistryError
 from attrcheck.tensors.batching import samples_at_once
 from attrcheck.tensors.images import enlarge
@@ -48,7 +48,7 @@ def resolve(name: str) -> Method:
     return Method(
         f"captum:{name}",
         attribute,
-        not_applicable=needs_stage if "layer" in parameters(CLASSES[name]) else lambda model: None,
+        not_applicable=needs_maps if "layer" in parameters(CLASSES[name]) else lambda model: None,
         constant=CONSTANT,
         reference=f"captum.attr.{name}",
     )
@@ -94,7 +94,9 @@ def _attribute(
         offers |= {"inputs": image.requires_grad_(), "target": target, **given}
         offers |= dict.fromkeys(MODEL, model)
         if "layer" in builds:
-            offers["layer"] = stage_module(model, image, stage)
+            offers["layer"], layout = stage_module(model, image, stage)
+            if layout.kind != "maps":
+                raise ValueError(f"the last stage holds tokens, and {name} reads maps")
         built = chosen(**{key: offers[key] for key in builds if key in offers})
         result = built.attribute(**{key: offers[key] for key in calls if key in offers})
         while not isinstance(result, Tensor):

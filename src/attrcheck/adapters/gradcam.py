@@ -24,6 +24,7 @@ from attrcheck.adapters.libraries import (
     version_of,
 )
 from attrcheck.contracts import Method
+from attrcheck.graph.grids import Layout
 from attrcheck.methods.stages import needs_stage
 from attrcheck.registry import RegistryError
 
@@ -70,14 +71,24 @@ def _attribute(
     call = {key: value for key, value in given.items() if key not in build}
 
     def explain(image: Tensor, target: Tensor) -> Tensor:
-        layer = stage_module(model, image, stage)
+        layer, layout = stage_module(model, image, stage)
+        tokens = {} if layout.kind == "maps" else _for_tokens(chosen, layout)
         # The weights have no gradient, so the stage has one only if the image does.
         image.requires_grad_()
-        with torch.enable_grad(), chosen(model=model, target_layers=[layer], **build) as cam:
+        with torch.enable_grad(), chosen(model, [layer], **{**tokens, **build}) as cam:
             maps = cam(input_tensor=image, targets=[_Logit(int(target))], **call)
         return torch.as_tensor(maps).to(image)
 
     return one_by_one(explain, images, targets, seeds)
+
+
+def _for_tokens(chosen: type, layout: Layout) -> dict[str, Any]:
+    """What a class must be told of a stage that holds tokens."""
+    settings: dict[str, Any] = {"reshape_transform": layout.maps}
+    if "ablation_layer" in parameters(chosen):
+        ablation = importlib.import_module("pytorch_grad_cam.ablation_layer")
+        settings["ablation_layer"] = ablation.AblationLayerVit()
+    return settings
 
 
 class _Logit:

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.errors import suggest
-from attrcheck.methods.stages import stage_node
+from attrcheck.graph.grids import Layout
+from attrcheck.methods.stages import stage_of
 from attrcheck.registry import RegistryError
 
 Settings = tuple[tuple[str, Any], ...]
@@ -67,12 +68,12 @@ def check(
         )
 
 
-def stage_module(model: nn.Module, images: Tensor, stage: str | None) -> nn.Module:
-    """The module of a stage, by default the last, for libraries that hook modules."""
-    node = stage_node(model, images, stage)
+def stage_module(model: nn.Module, images: Tensor, stage: str | None) -> tuple[nn.Module, Layout]:
+    """The module of a stage, by default the last, and its layout, for libraries that hook it."""
+    node, layout = stage_of(model, images, stage)
     if node.op != "call_module":
         raise ValueError(f"the stage {node.name!r} is not a module, so no hook can be put on it")
-    return model.get_submodule(str(node.target))
+    return model.get_submodule(str(node.target)), layout
 
 
 def one_by_one(

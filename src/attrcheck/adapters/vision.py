@@ -1,8 +1,8 @@
-"""The one door to torchvision and timm: `from attrcheck.adapters.vision import torchvision, timm`.
+"""The one door to torchvision, timm and transformers: `from attrcheck.adapters.vision import timm`.
 
 The usual wheels of torchvision are built for CUDA; beside a CPU-only torch their C++ library does
 not load, and the import fails because two operators are missing that no classifier uses. Whatever
-imports torchvision, timm among others, is imported after this module.
+imports torchvision, timm and transformers among others, is imported after this module.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ from attrcheck.errors import AttrcheckError
 
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 OPERATORS = ("torchvision::nms", "torchvision::qnms")
-INSTALL = {"torchvision": "torchvision", "timm": "attrcheck[vision]"}
+INSTALL = {
+    "torchvision": "torchvision",
+    "timm": "attrcheck[vision]",
+    "transformers": "attrcheck[hf]",
+    "huggingface_hub": "attrcheck[hf]",
+}
 """What to ask pip for where a library is missing."""
 
 
 class VisionError(AttrcheckError):
-    """torchvision or timm is needed but not installed."""
+    """A library that is needed but not installed."""
 
 
 def load() -> ModuleType:
@@ -51,8 +56,8 @@ def _import(name: str) -> ModuleType:
 
 
 def __getattr__(name: str) -> ModuleType:
-    """timm, imported when it is first asked for."""
-    if name != "timm":
+    """Any library but torchvision, imported when it is first asked for."""
+    if name not in INSTALL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _import(name)
 

@@ -59,7 +59,8 @@ def conservation(method: Method, pair: Pair) -> Errors:
 
 def conservation_without_biases(method: Method, pair: Pair) -> Errors:
     """The map sums to f(x) if the network adds nothing to the signal."""
-    return _sums(method, pair.altered("no biases", network=without_biases(pair.network)))
+    bare = without_biases(pair.given(method))
+    return _sums(method, pair.altered("no biases", network=bare, original=bare))
 
 
 def dummy_feature(method: Method, pair: Pair) -> Errors:
@@ -97,16 +98,18 @@ AXIOMS: dict[str, Callable[[Method, Pair], Errors]] = {
 
 def _maps(method: Method, pair: Pair, network: nn.Module) -> Maps:
     network = network.eval().to(pair.images.device)
-    return pair.altered("network", network=network).attribute(method, slice(0, IMAGES), seed=0)
+    altered = pair.altered("network", network=network, original=network)
+    return altered.attribute(method, slice(0, IMAGES), seed=0)
 
 
 def _sums(method: Method, pair: Pair, baselines: Tensor | None = None) -> Errors:
     """How far sums of maps are from f(x) - the mean of f over the baselines."""
     part = slice(0, IMAGES)
     with torch.no_grad():
-        wanted = pair.network(pair.images[part])
+        network = pair.given(method)
+        wanted = network(pair.images[part])
         if baselines is not None:
-            wanted = wanted - pair.network(baselines).mean(0)
+            wanted = wanted - network(baselines).mean(0)
     right = wanted.gather(1, pair.labels[part, None])[:, 0].double().cpu().numpy()
     sums = pair.attribute(method, part, seed=0).sum((1, 2), dtype=np.float64)
     return np.asarray(np.abs(sums - right) / np.abs(right))

@@ -40,13 +40,13 @@ every other of the first nine methods fell to .71 or below.
 @check("contract")
 def contract(method: Method, pair: Pair) -> Verdict:
     """The same image gives the same map, asked twice and alone as among others; nothing changes."""
-    before = Snapshot.of(pair.network)
+    before = Snapshot.of(pair.given(method))
     together = pair.attribute(method, slice(0, TOGETHER), seed=0)
     again = pair.attribute(method, slice(0, TOGETHER), seed=0)
     alone = np.concatenate(
         [pair.attribute(method, slice(at, at + 1), seed=0) for at in range(len(together))]
     )
-    if change := before.change(pair.network):
+    if change := before.change(pair.given(method)):
         raise MethodError(f"method {method.name!r} on {pair.name} {change}")
     largest = np.abs(together).max(axis=(1, 2)) + np.finfo(np.float32).tiny
     figures = {
@@ -82,7 +82,8 @@ def randomisation(method: Method, pair: Pair) -> Verdict:
     Curves at `layers`, counted from the logits: all up to there random (cascading), or that one
     alone (independent). The verdict is that of the cascade half way down (Adebayo et al. 2018).
     """
-    names, costly = layers(pair.network), method.cost > COSTLY
+    intact_network = pair.given(method)
+    names, costly = layers(intact_network), method.cost > COSTLY
     if not names:
         return Verdict(None, {}, "the model has no weights that could be random")
     part = slice(0, FEW_IMAGES if costly else IMAGES)
@@ -90,8 +91,9 @@ def randomisation(method: Method, pair: Pair) -> Verdict:
     halfway = points.index(max(1, len(names) // 2))
 
     def forgetting(chosen: list[str]) -> Maps:
-        network = randomised(pair.network, chosen)
-        return pair.altered("network", network=network).attribute(method, part, seed=0)
+        network = randomised(intact_network, chosen)
+        altered = pair.altered("network", network=network, original=network)
+        return altered.attribute(method, part, seed=0)
 
     intact = pair.attribute(method, part, seed=0)
     cascading = [forgetting(names[:count]) for count in points]

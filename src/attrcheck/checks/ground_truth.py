@@ -35,7 +35,7 @@ def ground_truth(method: Method, pair: Pair) -> Verdict:
     known = masked(pair)
     if known is None:
         return Verdict(None, {}, f"no dataset that {pair.model!r} knows has masks")
-    if reason := method.not_applicable(known.network):
+    if reason := method.not_applicable(known.given(method)):
         return Verdict(None, {}, f"on {known.name}: {reason}")
     figures = measured(method, known)
     dummies = [*map(methods.get, FLOOR), ITSELF]
@@ -62,14 +62,14 @@ def measured(method: Method, pair: Pair) -> dict[str, float]:
     """Each measure of the method's maps of the first images; NaN where undefined."""
     measures = {name: protocols.get(name).make() for name in MEASURES}
     rows: dict[str, list[Rows]] = {name: [] for name in measures}
-    before = Snapshot.of(pair.network)
+    before = Snapshot.of(pair.given(method))
     for part in pair.slices(IMAGES):
         maps = torch.from_numpy(pair.attribute(method, part, seed=0))
         batch = pair.batch(part, 0, {})
         maps = maps.to(batch.images.device)
         for name, measure in measures.items():
             rows[name].append(measure.observe(pair.predictor, batch, maps, {}))
-    if change := before.change(pair.network):
+    if change := before.change(pair.given(method)):
         raise MethodError(f"method {method.name!r} on {pair.name} {change}")
     return {name: measure.reduce(joined(rows[name])).score for name, measure in measures.items()}
 

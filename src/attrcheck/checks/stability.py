@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 
-from torch import fx, nn
+from torch import Tensor, fx, nn
 
 from attrcheck.checks import check
 from attrcheck.checks._rankings import (
@@ -137,8 +137,10 @@ def checkpoints(lab: Lab, case: Case) -> Verdict:
 @functools.lru_cache(maxsize=2)
 def softened(pair: Pair) -> Pair:
     """The pair with a softmax at the end of the network that methods explain."""
+    original = copy.deepcopy(pair.original)
+    original.register_forward_hook(_soft)
     network = _softened(copy.deepcopy(pair.network))
-    return pair.altered("softmax", network=network)
+    return pair.altered("softmax", network=network, original=original)
 
 
 @functools.lru_cache(maxsize=3)
@@ -147,9 +149,17 @@ def turned_back(pair: Pair, percent: int) -> Pair:
     network = models.get(pair.model).network(pair.dataset)
     load_weights(network, pair.dataset.name, pair.model, percent)
     network = network.eval().to(pair.images.device)
+    like = pair.images[:2]
     return pair.altered(
-        f"checkpoint {percent}", network=prepare(network), predictor=predictor_of(network)
+        f"checkpoint {percent}",
+        network=prepare(network, like),
+        original=network,
+        predictor=predictor_of(network, like),
     )
+
+
+def _soft(model: nn.Module, images: object, logits: Tensor) -> Tensor:
+    return logits.softmax(1)
 
 
 def _softened(model: nn.Module) -> nn.Module:

@@ -29,7 +29,17 @@ class DatasetSpec:
     depends: Sequence[str] = ()
 
 
-dataset = Registry("dataset", DatasetSpec, __name__)
+dataset = Registry(
+    "dataset",
+    DatasetSpec,
+    __name__,
+    prefixes={
+        "folder": "attrcheck.datasets.folders",
+        "torchvision": "attrcheck.adapters.torchvision_datasets",
+        "hf": "attrcheck.adapters.hf_datasets",
+    },
+    place_counts=False,
+)
 
 
 def checked(data: Dataset) -> Dataset:

@@ -6,6 +6,8 @@ importing scikit-learn for them would cost each worker two seconds.
 
 from __future__ import annotations
 
+import hashlib
+import io
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attrcheck.contracts import Dataset
-from attrcheck.datasets import dataset
+from attrcheck.datasets import DatasetError, dataset
+from attrcheck.datasets.order import places
 
 SCANS = Path(__file__).with_suffix(".npz")
+SHA256 = "b2dab7b501728c22e9119ad76740b2e17c77a231e42d1e592380d90886f1a05e"
+ADVICE = "reinstall attrcheck"
 SEED = 0
 HELD_OUT = 0.2
 
@@ -57,18 +62,20 @@ def split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
     uniform draws are used: NumPy does not promise that its shuffles stay the same.
     """
     rng = np.random.default_rng(SEED)
-    place = np.empty(len(labels))
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        shuffled = members[np.argsort(rng.random(len(members)), kind="stable")]
-        place[shuffled] = (np.arange(len(members)) + rng.random(len(members))) / len(members)
+    place = places(labels, lambda members, purpose: rng.random(len(members)))
     order = np.argsort(place, kind="stable")
     return order[place[order] < HELD_OUT], order[place[order] >= HELD_OUT]
 
 
 def _scans() -> tuple[Tensor, Tensor]:
     """All scans in scikit-learn's order."""
-    with np.load(SCANS) as file:
+    try:
+        content = SCANS.read_bytes()
+    except OSError as error:
+        raise DatasetError(f"cannot read {SCANS} ({error.strerror}); {ADVICE}") from error
+    if hashlib.sha256(content).hexdigest() != SHA256:
+        raise DatasetError(f"{SCANS} is damaged: its SHA-256 is not {SHA256}; {ADVICE}")
+    with np.load(io.BytesIO(content)) as file:
         pixels, labels = file["images"], file["labels"]
     small = torch.from_numpy(pixels[:, None] / 16).float()
     # Sixteenths times eighths: float32 holds every step exactly, so all machines agree.

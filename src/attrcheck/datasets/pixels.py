@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
+import PIL
 import torch
 from PIL import Image
 from torch import Tensor
@@ -17,6 +18,9 @@ from attrcheck.store.digests import digest
 
 THREADS = 8
 """Pictures that are decoded at once: Pillow lets go of the interpreter while it does."""
+MOST_PIXELS = 2**24
+"""Of a picture after it is resized; of a longer one only the middle is."""
+MARGIN = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,22 +171,43 @@ def framed(picture: Image.Image, preprocessing: Preprocessing, interpolation: st
     """
     resample = Image.Resampling[interpolation.upper()]
     width, height = _resized(picture.size, preprocessing.resize)
+    if width * height > MOST_PIXELS:
+        picture = _middle_of(picture, preprocessing)
+        width, height = _resized(picture.size, preprocessing.resize)
     if (width, height) != picture.size:
         picture = picture.resize((width, height), resample)
     high, wide = preprocessing.size
     if (width, height) == (wide, high):
         return picture
-    left, top = _middle(width, wide), _middle(height, high)
+    down = preprocessing.rounds_down
+    left, top = _middle(width, wide, down), _middle(height, high, down)
     return picture.crop((left, top, left + wide, top + high))
 
 
+def _middle_of(picture: Image.Image, preprocessing: Preprocessing) -> Image.Image:
+    """The middle of a very long picture: to enlarge all of it would take gigabytes.
+
+    Twice as long as the frame and more needs, so that the cut is out of sight.
+    """
+    width, height = picture.size
+    high, wide = preprocessing.size
+    short = min(width, height)
+    length = 2 * max(1, short * max(high, wide) // min(high, wide)) + MARGIN
+    length += (max(width, height) - length) % 2  # the middle stays where it is
+    across, along = (min(width, length), min(height, length))
+    left, top = (width - across) // 2, (height - along) // 2
+    return picture.crop((left, top, left + across, top + along))
+
+
 def geometry(preprocessing: Preprocessing) -> str:
-    """What decides the pixels of a picture, in words that a key can hold."""
+    """What decides the pixels of a picture beside its bytes."""
     return digest(
         preprocessing.size,
         preprocessing.resize,
         preprocessing.interpolation,
         len(preprocessing.mean),
+        PIL.__version__,
+        preprocessing.rounds_down,
     )
 
 
@@ -198,11 +223,11 @@ def _resized(size: tuple[int, int], to: int | tuple[int, int] | None) -> tuple[i
     return max(1, int(to * width / height)), to
 
 
-def _middle(length: int, kept: int) -> int:
+def _middle(length: int, kept: int, down: bool) -> int:
     """Where the middle part begins; before the picture, if that is smaller."""
     if length < kept:
         return -((kept - length) // 2)
-    return round((length - kept) / 2)
+    return (length - kept) // 2 if down else round((length - kept) / 2)
 
 
 @cache

@@ -7,20 +7,23 @@ whatever it raises or returns; see `isolation` for what is watched, and for proc
 from __future__ import annotations
 
 import inspect
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from attrcheck.contracts import Method, Pair
 from attrcheck.engine import keys
-from attrcheck.errors import MethodError, text_of
+from attrcheck.errors import MethodError, line_of, text_of
 from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
 from attrcheck.isolation.patches import Patches
@@ -37,6 +40,14 @@ KINDS: dict[str, Callable[[Tensor], bool]] = {
     "complex numbers": lambda maps: maps.is_complex(),
 }
 """What is a torch.Tensor, and not one float per pixel."""
+
+ALWAYS = Method.__dataclass_fields__["not_applicable"].default
+"""Of methods that are applicable everywhere: nobody has to be asked."""
+LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(__file__).parent.parent),
+)
+"""Where no user writes."""
 
 
 def attribute(
@@ -69,29 +80,38 @@ def attribute(
 
 def not_applicable(method: Method, pair: Pair) -> str | None:
     """Why a method cannot be right on the pair's model; None where it can."""
+    if method.not_applicable is ALWAYS:
+        return None
     if pair.remote and (answer := pair.remote.not_applicable(method, pair)) is not None:
         return answer[0]
     guarded = _guarded(method, pair) if methods.is_own(method.name) else nullcontext()
     with guarded, _blamed(method, pair, "in `not_applicable`"):
-        reason = method.not_applicable(pair.network)
+        reason = method.not_applicable(pair.given(method))
         return None if reason is None else str(reason)
 
 
 @contextmanager
-def unchanged(method: Method, pair: Pair) -> Iterator[None]:
-    """An error of the method if the model, or what it sees of the dataset, is not as it was after.
+def unchanged(method: Method, pair: Pair, *others: nn.Module) -> Iterator[None]:
+    """An error of the method if its network, or what it sees of the dataset, is not as it was.
 
-    Whole tensors are compared, so this is for all batches together.
+    Whole tensors are compared, so this is for all batches together. others: networks beside the
+    one that it gets.
     """
-    before, seen, patches = Snapshot.of(pair.network), _seen(method, pair), Patches.now()
+    networks = (pair.given(method), *others)
+    snapshots = [Snapshot.of(network) for network in networks]
+    seen, patches = _seen(method, pair), Patches.now()
     try:
         yield
     finally:
         exchanged = patches.undo()
-    change = before.change(pair.network) or (EDITED if seen != _seen(method, pair) else None)
-    if change or exchanged:
+    changes = [
+        *filter(None, map(Snapshot.change, snapshots, networks)),
+        *([EDITED] if seen != _seen(method, pair) else []),
+        *exchanged,
+    ]
+    if changes:
         pair.spoilt()
-        change = change or exchanged[0]
+        change = changes[0]
         raise MethodError(f"{_where(method, pair)} {change}; work on a copy, or undo it")
 
 
@@ -137,7 +157,7 @@ def attribute_batch(
         if answer is not None:
             return answer
     given = pair.images[part] if instead is None else instead
-    images, targets = given.clone(), pair.labels[part].clone()
+    network, images, targets = pair.given(method), given.clone(), pair.labels[part].clone()
     offers = {"seeds": pair.seeds(part, seed, method.name), "dataset": pair.reference}
     asked = _parameters(method)
     optional = {name: value for name, value in offers.items() if name in asked}
@@ -147,10 +167,10 @@ def attribute_batch(
     with _guarded(method, pair):
         start = derive(seed, pair.dataset.name, first, method.name, "global")
         with _blamed(method, pair, place), seeded(start, devices):
-            maps = method.attribute(pair.network, images, targets, **optional)
+            maps = method.attribute(network, images, targets, **optional)
     with _blamed(method, pair, f"{place}, when its maps were read"):
         checked = _checked(maps, method, pair, part)
-    for parameter in pair.network.parameters():
+    for parameter in network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
     if not torch.equal(images, given) or not torch.equal(targets, pair.labels[part]):
         raise MethodError(f"{_where(method, pair)} changed its input; work on a copy")
@@ -165,9 +185,22 @@ def _blamed(method: Method, pair: Pair, place: str) -> Iterator[None]:
     except (MethodError, KeyboardInterrupt):  # a person may have pressed it
         raise
     except BaseException as error:
+        line = _line(method, error)
         raise MethodError(
             f"{_where(method, pair)} raised {type(error).__name__} {place}: {text_of(error)}"
+            f"{line and f' (at {line})'}"
         ) from error
+
+
+def _line(method: Method, error: BaseException) -> str:
+    """The deepest line that is a user's own, else of the file that the method is in."""
+    function = method.attribute
+    while isinstance(function, partial):
+        function = function.func
+    home = getattr(getattr(function, "__code__", None), "co_filename", "")
+    return line_of(error, lambda file: not file.startswith(LIBRARIES)) or line_of(
+        error, lambda file: file == home
+    )
 
 
 @contextmanager
@@ -206,7 +239,7 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
             if holds(maps):
                 raise MethodError(f"{_where(method, pair)} returned {kind}, not floats as they are")
         maps = maps.detach()
-        if tuple(maps.shape) == tuple(images.shape):
+        if tuple(maps.shape) in (tuple(images.shape), (n, 1, height, width)):
             maps = maps.sum(1)
         if tuple(maps.shape) != (n, height, width):
             raise MethodError(

@@ -27,12 +27,10 @@ def table(
         for name, spec in specs.items()
         if asks(protocol) or profile == "full" or spec.default
     }
+    chosen_data = [datasets.get(name) for name in datasets.select(dataset)]
     chosen_models = [models.get(name) for name in models.select(model)]
     pairs = [
-        (datasets.get(data), spec)
-        for data in datasets.select(dataset)
-        for spec in chosen_models
-        if spec.knows(data)
+        (data, spec) for data in chosen_data for spec in chosen_models if spec.knows(data.name)
     ]
     if not pairs:
         raise RegistryError("none of the models selected knows any of the datasets selected")
@@ -46,6 +44,11 @@ def table(
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
+
+
+def embedded(case: Case) -> bool:
+    """Whether dataset and model ship with attrcheck: else it is a case of a user's own data."""
+    return datasets.is_built_in(case.dataset) and models.get(case.model).embedded
 
 
 def sample(cases: list[Case]) -> list[Case]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair
+from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import draws, interval, replicate
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
 from attrcheck.engine.shards import Shard, find, joined_entry
@@ -105,10 +106,15 @@ class Evaluation:
         ]
 
     @property
-    def accuracy(self) -> float:
-        """The share of the scored images that the model gets right."""
-        correct = np.concatenate([shard.intact["correct"] for shard in self.shards])
-        return float(correct[: self.images].mean())
+    def correct(self) -> NDArray[np.generic]:
+        """Which of the scored images the model gets right."""
+        return np.concatenate([shard.intact["correct"] for shard in self.shards])[: self.images]
+
+    def caveats(self, correct: NDArray[np.generic]) -> list[str]:
+        """What is to be said of the images and the model, which must be better than chance."""
+        trained = self.loader.trained(self.case.dataset, self.case.model, self.protocol.tuning)
+        labels = trained.data.labels[: self.images].numpy()
+        return caveats(correct, labels, trained.data.classes, self.settings.accept_accuracy)
 
     def maps(self, method: Method) -> NDArray[np.generic]:
         """The method's maps of the images that are scored."""
@@ -214,12 +220,17 @@ def _single(values: NDArray[np.float64] | None) -> NDArray[np.float32]:
     return np.asarray([] if values is None else values, dtype=np.float32)
 
 
-def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
-    """Score every method of a case."""
+def run_case(
+    evaluation: Evaluation, progress: Progress, tell: Progress = lambda text: None
+) -> CaseResult:
+    """Score every method of a case; before anything is attributed, `tell` the accuracy."""
     torch.set_num_threads(evaluation.settings.threads)
     evaluation.store.open()
     _warn(evaluation)
-    accuracy = evaluation.accuracy
+    correct = evaluation.correct
+    accuracy = float(correct.mean())
+    tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
+    remarks = evaluation.caveats(correct)
     observed = evaluation.observe_all(progress)
     protocol = evaluation.settled(observed)
     return CaseResult(
@@ -231,6 +242,7 @@ def run_case(evaluation: Evaluation, progress: Progress) -> CaseResult:
         protocol_settings=_settings(protocol),
         tuning=dict(evaluation.shards[0].pair.tuned),
         problems=evaluation.store.take_problems(),
+        caveats=remarks,
         provenance=join(
             Provenance(origin.stored, origin.versions, {evaluation.case.id: {name: origin.created}})
             for name, entry in observed.items()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,12 @@ def of_preparation() -> Key:
     }
 
 
+def of_tracing(leaf: Sequence[type[nn.Module] | str], concrete_args: Mapping[str, Any]) -> str:
+    """What helps to trace a network, and so decides what its graph is made of."""
+    names = [part if isinstance(part, str) else part.__qualname__ for part in leaf]
+    return digest(*names, of_value(dict(concrete_args)))
+
+
 def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tuning: Tuning) -> Key:
     """A fine-tuned model: what it was before, and what it learns from."""
     return {
@@ -125,7 +131,7 @@ def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tunin
 def of_method(method: Method, base: Method | None) -> str:
     """A method, and the one whose maps it takes the absolute values of."""
     declared = of_depends(method.depends, method.attribute)
-    own = digest(method.name, of_code(method.attribute), declared)
+    own = digest(method.name, of_code(method.attribute), declared, method.prepared)
     return digest(own, of_method(base, None)) if base else own
 
 
@@ -161,10 +167,10 @@ def of_observer(observer: Protocol | Shared) -> str:
 
 
 def of_settings(observer: Protocol | Shared) -> str:
-    """The values of all fields; of what is not a dataclass, its repr."""
+    """The values of all fields; of what is not a dataclass, those of its attributes."""
     names = getattr(observer, "__dataclass_fields__", None)
     if names is None:
-        return of_value(repr(observer))
+        return of_value(observer)
     return of_value({name: getattr(observer, name) for name in names})
 
 

@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from attrcheck.contracts import Dataset, Model, Pictures, Remote, Tuning
-from attrcheck.datasets import DatasetError, checked
+from attrcheck.datasets import DatasetError
 from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
+from attrcheck.datasets.receiving import received
 from attrcheck.engine import keys
-from attrcheck.engine.pairs import BLOCK, ModelError, Pair, Source
+from attrcheck.engine.fitting import fitted
+from attrcheck.engine.pairs import BLOCK, Forms, Pair, Source, forms_of
 from attrcheck.engine.tuned import tuned
-from attrcheck.graph.predictor import Predictor, predictor_of
-from attrcheck.graph.preparing import prepare
+from attrcheck.errors import ModelError
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.store.digests import digest
@@ -35,15 +36,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A model on a dataset: its network in its two forms, and all of the dataset as it sees it.
+    """A model on a dataset: its network in its forms, and all of the dataset as it sees it.
 
-    spec: what it was built by. facts: what is known of its fine-tuning, if it had any.
+    facts: what is known of its fine-tuning, if it had any.
     """
 
-    spec: ModelSpec
     data: Dataset
-    network: nn.Module
-    predictor: Predictor
+    forms: Forms
     key: Key
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -108,6 +107,8 @@ class Loader:
         built = _built(spec, raw)
         data = seen_by(built, raw, spec.name)
         network = built.network.eval().to(self.device)
+        if not spec.embedded:
+            network = fitted(network, built.class_names, data, raw.class_names, self.device, spec)
         facts: Mapping[str, Any] = {}
         if tuning is not None:
             network, facts = tuned(network, data, spec, tuning, self.store)
@@ -119,8 +120,9 @@ class Loader:
         key = {
             **keys.of_trained(_reference(data), spec.build, network, self.device),
             **({"declared": digest(*declared)} if declared else {}),
+            **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
         }
-        return Trained(spec, data, prepare(network), predictor_of(network), key, facts)
+        return Trained(data, forms_of(network, data, self.device, spec), key, facts)
 
     def _load(self, source: Source) -> Pair:
         trained = self.trained(source.dataset, source.model, source.tuning)
@@ -128,8 +130,7 @@ class Loader:
         return Pair(
             dataset=data,
             model=source.model,
-            network=trained.network,
-            predictor=trained.predictor,
+            forms=trained.forms,
             device=self.device,
             key={**trained.key, "images": keys.of_dataset(data)},
             make=lambda: self._make(source, trained.data),
@@ -188,11 +189,11 @@ def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
 
 def _load_dataset(name: str) -> Dataset | Pictures:
     spec = datasets.get(name)
-    data = spec.load()
+    data = received(spec.load(), name)
     if isinstance(data, Pictures):
-        data, offered = replace(data, name=name), ("mask", "training")
+        offered = ("mask", "training")
     else:
-        data, offered = _copied(checked(data)), ("masks", "training")
+        data, offered = _copied(data), ("masks", "training")
     for part, offer in zip(offered, ("masks", "training"), strict=True):
         if offer in spec.offers and getattr(data, part) is None:
             raise DatasetError(

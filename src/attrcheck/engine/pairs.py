@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,9 +16,11 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
-from attrcheck.errors import AttrcheckError
+from attrcheck.engine.plausibility import check_logits
+from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
+from attrcheck.models import ModelSpec
 from attrcheck.store.entries import Key
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
@@ -34,10 +37,8 @@ So batches, which floats depend on, are the same whatever the shards.
 
 PIXELS = ("images", "labels")
 """The parts of a pair that come of its dataset, unless they are changed."""
-
-
-class ModelError(AttrcheckError):
-    """A model that does not do what a classifier of its dataset does."""
+NETWORKS = ("network", "original", "predictor")
+"""The parts that come of its model, unless they are changed."""
 
 
 class Source(NamedTuple):
@@ -51,6 +52,51 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Forms:
+    """A network in three forms, each a copy that is made when it is first asked for.
+
+    images: like those that it will see. spec: what may help to trace it.
+    """
+
+    built: nn.Module
+    images: Tensor
+    spec: ModelSpec | None = None
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """As methods take it apart."""
+        return prepare(self.built, self.images, **self._help)
+
+    @cached_property
+    def original(self) -> nn.Module:
+        """As its author built it."""
+        return copy.deepcopy(self.built).eval()
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """As protocols ask it."""
+        return predictor_of(self.built, self.images, **self._help)
+
+    @property
+    def _help(self) -> dict[str, Any]:
+        spec = self.spec
+        return {"leaf": spec.leaf, "concrete_args": spec.concrete_args} if spec else {}
+
+
+def forms_of(
+    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
+) -> Forms:
+    """A network in its three forms, for images of the size that the dataset has."""
+    return Forms(network, noise_like(data, device), spec)
+
+
+def noise_like(data: Dataset, device: str) -> Tensor:
+    """Two images without any sense, of the size that the dataset has, so that none is read."""
+    noise = torch.randn(2, *data.images.shape[1:], generator=torch.Generator().manual_seed(0))
+    return noise.to(device)
+
+
+@dataclass(frozen=True, eq=False)
 class Pair:
     """A dataset x model, ready; see `contracts.Pair`.
 
@@ -61,8 +107,7 @@ class Pair:
 
     dataset: Dataset
     model: str
-    network: nn.Module
-    predictor: Predictor
+    forms: Forms
     device: str
     key: Key
     make: Callable[[], Dataset]
@@ -92,6 +137,24 @@ class Pair:
         return labels.to(self.device)
 
     @property
+    def network(self) -> nn.Module:
+        """Prepared, for methods to take apart."""
+        return cast(nn.Module, self._form("network"))
+
+    @property
+    def original(self) -> nn.Module:
+        """As its author built it."""
+        return cast(nn.Module, self._form("original"))
+
+    @property
+    def predictor(self) -> Predictor:
+        """For protocols to ask."""
+        return cast(Predictor, self._form("predictor"))
+
+    def _form(self, name: str) -> Any:
+        return self.changes[name] if name in self.changes else getattr(self.forms, name)
+
+    @property
     def name(self) -> str:
         """As in the ids of its cases: dataset-model."""
         return f"{self.dataset.name}-{self.model}"
@@ -100,6 +163,10 @@ class Pair:
     def reference(self) -> Dataset:
         """What methods take backgrounds and statistics from, however few images are used."""
         return self.whole or self.dataset
+
+    def given(self, method: Method) -> nn.Module:
+        """The network that a method gets: prepared if it asks for that, else as it was built."""
+        return self.network if method.prepared else self.original
 
     def slices(self, images: int | None = None) -> Iterator[slice]:
         """The batches that all images, or the first of them, are cut into, alike in every run."""
@@ -143,7 +210,7 @@ class Pair:
             self.loader.forget(self)
 
     def altered(self, how: str, **changes: Any) -> Pair:
-        """The pair with another network, predictor, images or labels; `how` tells its records."""
+        """The pair with other networks, images or labels; `how` tells its records."""
         before = self.key.get("altered", "")
         key = {**self.key, "altered": f"{before}{how};"}
         return replace(self.changed(changes), key=key)
@@ -151,7 +218,7 @@ class Pair:
     def changed(self, changes: Mapping[str, Any]) -> Pair:
         """The pair with other parts, which no key tells yet; pictures are not read again."""
         before = dict(self.changes)
-        parts = {name: part for name, part in changes.items() if name not in PIXELS}
+        parts = {name: part for name, part in changes.items() if name not in PIXELS + NETWORKS}
         if "dataset" in parts:
             parts["make"] = partial(in_memory, parts["dataset"])
             before = {name: part for name, part in before.items() if name not in PIXELS}
@@ -167,12 +234,11 @@ class Pair:
 
 
 def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
-    """A network in its two forms and the images as it wants them; nothing is put on record."""
+    """A network in its three forms and the images as it wants them; nothing is put on record."""
     return Pair(
         dataset=data,
         model=model,
-        network=prepare(network),
-        predictor=predictor_of(network),
+        forms=forms_of(network, data, device),
         device=device,
         key={},
         make=partial(in_memory, data),
@@ -184,12 +250,5 @@ def check(pair: Pair) -> None:
     images, data = pair.images[:2], pair.dataset
     with torch.inference_mode():
         output = pair.predictor(images)
-    shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
     where = f"model {pair.model!r} on dataset {data.name!r}"
-    if shape != [len(images), data.classes]:
-        raise ModelError(
-            f"{where}: the output must be logits [{len(images)}, {data.classes}], one row per "
-            f"image, but is {shape}"
-        )
-    if not output.isfinite().all():
-        raise ModelError(f"{where}: logits are not finite")
+    check_logits(output, len(images), data.classes, where)

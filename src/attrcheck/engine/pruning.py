@@ -41,8 +41,7 @@ class Current:
             known = self._observers.get(_observation(item))
             return known is not None and value not in known
         if part == "method" and item.kind in ("records", "maps"):
-            name = item.name.rpartition("/")[2]
-            return _known(lambda: key_of(methods.get(name)), value)
+            return _known(lambda: key_of(methods.get(_last(item))), value)
         if part == "model" and item.kind != "checks":
             name = item.name.split("/")[1].split("-")[1]
             return _known(lambda: of_code(models.get(name).build), value)
@@ -64,8 +63,13 @@ class Current:
 
 def _observation(item: Item) -> str:
     """What an entry is an observation of, as in records/digits-resnet-NAME/lrp, shared/.../NAME."""
-    _, place, last = item.name.split("/")
-    return last if item.kind == "shared" else place.split("-", 2)[2]
+    place = item.name.split("/")[1]
+    return _last(item) if item.kind == "shared" else place.split("-", 2)[2]
+
+
+def _last(item: Item) -> str:
+    """The last part of a name, without the number of a shard."""
+    return item.name.rpartition("/")[2].partition("@")[0]
 
 
 def _observers() -> Iterator[tuple[str, Protocol | Shared]]:

@@ -47,8 +47,6 @@ PARALLEL = 2**18
 SILENT = "it does not answer"
 WORKING, DONE, ERROR, UNKNOWN = "working", "done", "error", "unknown"
 """The kinds of messages; `unknown`: the pair cannot be had there."""
-ALWAYS = Method.__dataclass_fields__["not_applicable"].default
-"""Of methods that are applicable everywhere: nobody has to be asked."""
 
 
 class IsolationWarning(UserWarning):
@@ -109,8 +107,6 @@ class Isolation:
 
     def not_applicable(self, method: Method, pair: contracts.Pair) -> tuple[str | None] | None:
         """Why the method cannot be right on the pair's model, or None; in a tuple of one."""
-        if method.not_applicable is ALWAYS:
-            return (None,)
         answer = self._ask("not_applicable", method, pair)
         return None if answer is None else (answer[0]["reason"],)
 

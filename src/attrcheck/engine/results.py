@@ -15,7 +15,9 @@ from attrcheck.engine.wire import LOCAL
 from attrcheck.errors import cut
 
 Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
-CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "not_applicable"]
+CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "finding", "not_applicable"]
+"""A finding is a failure of a protocol on a user's own data: nobody's fault, so shown and counted,
+but no reason for a run to fail."""
 
 
 def _nothing() -> NDArray[np.float32]:
@@ -101,7 +103,8 @@ class CaseResult:
 
     tuning: the facts of the model's fine-tuning, where it had one. problems: writes that failed.
     standings: `tallies.standings` of the methods on each resample, [resamples, methods] in the
-    order of the outcomes; `resampling.condense` makes them. provenance: of its scores.
+    order of the outcomes; `resampling.condense` makes them. provenance: of its scores. caveats:
+    what a reader must know of the images and the model.
     """
 
     case: str
@@ -114,6 +117,7 @@ class CaseResult:
     problems: list[str] = field(default_factory=list)
     standings: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     provenance: list[Provenance] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,9 @@ class MethodFacts:
 class RunSettings:
     """The settings of a run that decide its results, as every item of it has them.
 
-    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked.
-    facts: of the methods that could be loaded.
+    images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked,
+    or the suite has. suite: the paper's selection that was asked for. gaps: what it needs that is
+    not there. facts: of the methods that could be loaded.
     """
 
     profile: str
@@ -169,6 +174,8 @@ class RunSettings:
     methods: list[str]
     of_cases: int
     of_methods: int
+    suite: str = ""
+    gaps: list[str] = field(default_factory=list)
     facts: dict[str, MethodFacts] = field(default_factory=dict)
 
 
@@ -201,8 +208,9 @@ class Envelope:
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
-    that were computed again and compared, if that was asked for. exhibit: of the pair, from the
-    first case of it in each process, if a report is wanted.
+    that were computed again and compared, if that was asked for. keys: of the user's own methods,
+    as this process has them. exhibit: of the pair, from the first case of it in each process, if a
+    report is wanted.
     """
 
     id: str
@@ -212,6 +220,7 @@ class Envelope:
     case: CaseResult | None = None
     check: CheckResult | None = None
     verified: int | None = None
+    keys: dict[str, str] = field(default_factory=dict)
     exhibit: Exhibit | None = None
 
 

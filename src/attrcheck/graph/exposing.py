@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, fx, nn
+from torch import fx, nn
 
-from attrcheck.graph.kinds import Add, Concat, Mean, Multiply
-from attrcheck.graph.nodes import call_name, signals
+from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, Sum
+from attrcheck.graph.layers import LAYERS, layer_of
+from attrcheck.graph.nodes import NDIM, call_name, signals
 from attrcheck.graph.rewriting import insert
 
-SPATIAL = {2, 3, -1, -2}
 POOLING = ("kernel_size", "stride", "padding")
 FUNCTIONS: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
     "relu": (nn.ReLU, ()),
@@ -36,13 +36,22 @@ FUNCTIONS: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {
     "adaptive_avg_pool2d": (nn.AdaptiveAvgPool2d, ("output_size",)),
 }
 """Functions and tensor methods with a module of the same meaning, and its settings in order."""
+REDUCTIONS: dict[str, type[Mean]] = {"mean": Mean, "sum": Sum}
+UNLESS_KNOWN = {-1, -2}
+"""Axes counted from the end that are taken not to be the batch where nobody knows how many there
+are."""
 
 
 def expose(model: fx.GraphModule) -> None:
     """Turn every call into a module of the same meaning, where there is one."""
     tensors = signals(model.graph)
     for node in model.graph.nodes:
-        if node not in tensors or not call_name(node) or not node.args:
+        if node not in tensors or not call_name(node):
+            continue
+        if not node.args and "input" in node.kwargs:
+            options = dict(node.kwargs)
+            node.args, node.kwargs = (options.pop("input"),), options
+        if not node.args:
             continue
         if operands := _operands(node, ("cat", "concat", "concatenate"), tensors):
             options = node.kwargs
@@ -71,12 +80,12 @@ def _equivalent(model: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     name = call_name(node)
     settings: Any = node.args[1:]
     options: dict[str, Any] = dict(node.kwargs)
-    if name == "batch_norm":
-        return _batch_norm(model, settings, options)
+    if name in LAYERS:
+        return layer_of(model, node)
     if len(node.all_input_nodes) > 1:
         return None
-    if name == "mean":
-        return _mean(*settings, **options)
+    if name in REDUCTIONS:
+        return _reduction(REDUCTIONS[name], node.args[0], *settings, **options)
     if name not in FUNCTIONS:
         return None
     kind, names = FUNCTIONS[name]
@@ -84,27 +93,17 @@ def _equivalent(model: fx.GraphModule, node: fx.Node) -> nn.Module | None:
     return kind(**{key: value for key, value in given.items() if key in names})
 
 
-def _mean(dim: Any = None, keepdim: bool = False, **other: Any) -> nn.Module | None:
+def _reduction(kind: type[Mean], operand: Any, *settings: Any, **options: Any) -> Mean | None:
+    """A mean or sum over axes of each image; None if images are mixed, or it cannot be told."""
+    given = {**dict(zip(("dim", "keepdim"), settings, strict=False)), **options}
+    dim, keepdim = given.pop("dim", given.pop("axis", None)), given.pop("keepdim", False)
     dims = (dim,) if isinstance(dim, int) else tuple(dim or ())
-    return Mean(dims, keepdim) if dims and SPATIAL.issuperset(dims) and not other else None
+    ndim = operand.meta.get(NDIM)
 
+    def within(axis: Any) -> bool:
+        """Whether an axis is not that of the batch."""
+        if not isinstance(axis, int):
+            return False
+        return axis % ndim > 0 if ndim else axis > 0 or axis in UNLESS_KNOWN
 
-def _batch_norm(model: fx.GraphModule, settings: Any, options: dict[str, Any]) -> nn.Module | None:
-    """Norm layers with a built-in activation call the function with their own buffers."""
-    names = ("running_mean", "running_var", "weight", "bias")
-    given = {**dict(zip(names, settings, strict=False)), **options}
-    state = {name: _constant(model, given.get(name)) for name in names}
-    mean = state["running_mean"]
-    if mean is None or given.get("training", False):
-        return None
-    norm = nn.BatchNorm2d(len(mean), given.get("eps", 1e-5), affine=state["weight"] is not None)
-    norm.to(mean).requires_grad_(False)
-    norm.load_state_dict({k: v for k, v in state.items() if v is not None}, strict=False)
-    return norm
-
-
-def _constant(model: fx.GraphModule, value: Any) -> Tensor | None:
-    if not isinstance(value, fx.Node) or value.op != "get_attr":
-        return None
-    owner, _, name = str(value.target).rpartition(".")
-    return getattr(model.get_submodule(owner), name)  # type: ignore[no-any-return]
+    return kind(dims, keepdim) if dims and all(map(within, dims)) and not given else None

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from torch import fx, nn
 
-from attrcheck.graph.nodes import module_of
+from attrcheck.graph.nodes import module_of, no_graph
 
-NO_GRAPH = "the model is not a prepared graph: it could not be traced, see the warning"
 NO_MIDDLE = "no tensor between two convolutions holds all that the rest of the model sees"
 
 
 def needs_middle(model: nn.Module) -> str | None:
     """Why a model cannot be cut in the middle, or None."""
     if not isinstance(model, fx.GraphModule):
-        return NO_GRAPH
+        return no_graph(model)
     return NO_MIDDLE if middle(model) is None else None
 
 
@@ -39,7 +38,7 @@ def middle(model: fx.GraphModule) -> fx.Node | None:
 def halves(model: nn.Module) -> tuple[fx.GraphModule, fx.GraphModule]:
     """What is before the middle and what is after it, made of the model's own modules."""
     if not isinstance(model, fx.GraphModule):
-        raise TypeError(NO_GRAPH)
+        raise TypeError(no_graph(model))
     cut = middle(model)
     if cut is None:
         raise ValueError(NO_MIDDLE)

@@ -10,6 +10,10 @@ from attrcheck.graph.kinds import NORMS, SCALINGS
 
 QUERIES = ("size", "dim", "numel", "getattr")
 TURNS = ("T", "mT", "H", "mH")
+NDIM = "ndim"
+"""Where a node says how many axes its tensor has, if that is known."""
+NOT_TRACED = "not_traced"
+"""The attribute in which a network that could not be traced says why."""
 
 
 def call_name(node: fx.Node) -> str:
@@ -42,10 +46,18 @@ def _asks(node: fx.Node) -> bool:
     return call_name(node) in QUERIES and not turns
 
 
+def no_graph(model: nn.Module) -> str | None:
+    """Why a model is not a prepared graph; None if it is."""
+    if isinstance(model, fx.GraphModule):
+        return None
+    why = getattr(model, NOT_TRACED, "")
+    return f"the model is not a prepared graph{why and f', as it could not be traced: {why}'}"
+
+
 def obstacle(model: nn.Module, kinds: Collection[type], calls: Collection[str]) -> str | None:
     """Why rules for these kinds of module and these calls do not cover a model, or None."""
     if not isinstance(model, fx.GraphModule):
-        return "the model is not a prepared graph: it could not be traced, see the warning"
+        return no_graph(model)
     tensors = signals(model.graph)
     for node in model.graph.nodes:
         module = module_of(model, node)

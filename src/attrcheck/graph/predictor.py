@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.graph.nodes import module_of
 from attrcheck.graph.rewriting import drop_inactive, fold, redirect, separate
-from attrcheck.graph.tracing import trace
+from attrcheck.graph.tracing import Leaf, Tracer, compare
 
 FRESH = nn.Conv2d | nn.Linear | nn.BatchNorm2d
 """Modules whose output is a tensor of its own."""
@@ -40,16 +42,27 @@ class Predictor(nn.Module):
         return logits
 
 
-def predictor_of(network: nn.Module) -> Predictor:
+def predictor_of(
+    network: nn.Module,
+    images: Tensor | None = None,
+    leaf: Collection[Leaf] = (),
+    concrete_args: Mapping[str, Any] | None = None,
+) -> Predictor:
     """A copy with batch norms folded into convolutions, on a CPU in channels-last layout.
 
-    A network that cannot be traced is copied as it is.
+    A network that cannot be traced is copied as it is. The settings are those of `prepare`.
     """
     network = copy.deepcopy(network).eval().requires_grad_(False)
     try:
-        model = trace(network)
+        model = _fast(Tracer(images, leaf, concrete_args).graph_of(copy.deepcopy(network)))
+        if images is not None:
+            compare(network, model, images)
     except Exception:  # whatever the tracer stumbles over; `prepare` warns of it
         return Predictor(_laid_out(network), pure=False)
+    return Predictor(_laid_out(model), pure=True)
+
+
+def _fast(model: fx.GraphModule) -> fx.GraphModule:
     for rewrite in (drop_inactive, redirect, separate):
         rewrite(model)
     model.graph.eliminate_dead_code()
@@ -58,7 +71,7 @@ def predictor_of(network: nn.Module) -> Predictor:
     model.delete_all_unused_submodules()
     overwrite(model)
     model.recompile()
-    return Predictor(_laid_out(model.eval()), pure=True)
+    return model.eval()
 
 
 def overwrite(model: fx.GraphModule) -> None:

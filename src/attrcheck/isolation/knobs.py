@@ -55,7 +55,7 @@ def turn_back(before: list[Any]) -> list[str]:
 def _value(knob: Knob) -> Any:
     try:
         return knob.read()
-    except Exception:
+    except Exception:  # whatever a method has patched or broken, as a working folder that is gone
         return None
 
 

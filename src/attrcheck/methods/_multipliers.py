@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from torch.autograd import Function
 from torch.nn import functional as F
 
-from attrcheck.graph.nodes import module_of
+from attrcheck.graph.nodes import module_of, signals
 from attrcheck.graph.rewriting import insert
 from attrcheck.methods._affine import direct
 from attrcheck.tensors.memo import PerModel
@@ -38,19 +38,34 @@ Rules = Mapping[type[nn.Module], MultiplierRule]
 
 @dataclass
 class Tape:
-    """What was seen on the way forward, by module; the first rows are images, then baselines."""
+    """What was seen on the way forward, by module; the first rows are images, then baselines.
+
+    A tensor may have several rows per image, as where windows are cut out of it; they then are an
+    axis of their own.
+    """
 
     images: int
+    baselines: int
     kept: dict[str, tuple[Tensor, ...]] = field(default_factory=dict)
     shapes: dict[str, torch.Size] = field(default_factory=dict)
 
     def ends(self, values: Tensor) -> Tensor:
         """Those of the images, to be paired with `starts` by broadcasting: [images, 1, ...]."""
-        return values[: self.images, None]
+        return self._rows(values)[: self.images, None]
 
     def starts(self, values: Tensor) -> Tensor:
         """Those of the baselines: [1, baselines, ...]."""
-        return values[None, self.images :]
+        return self._rows(values)[None, self.images :]
+
+    def _rows(self, values: Tensor) -> Tensor:
+        return by_row(values, self.images + self.baselines)
+
+
+def by_row(values: Tensor, rows: int) -> Tensor:
+    """So many rows: [rows, ...], or [rows, k, ...] if there are k times as many."""
+    if len(values) % rows:
+        raise ValueError(f"the first axis of {list(values.shape)} is not that of the images")
+    return values if len(values) == rows else values.reshape(rows, -1, *values.shape[1:])
 
 
 class _Part(nn.Module):
@@ -69,6 +84,7 @@ class _Seeing(_Part):
             value: Tensor = self.module(*args)
         else:
             value, tape.kept[self.name] = self.rule.see(self.module, *args)
+        by_row(value, tape.images + tape.baselines)
         tape.shapes[self.name] = value.shape[1:]
         return value
 
@@ -85,9 +101,10 @@ class _Pulling(_Part):
             back = direct(self.module, self.module.weight, shape)
             assert back is not None
             return (back(upstream),)
-        pairs = upstream.reshape(tape.images, -1, *upstream.shape[1:])
+        rows = by_row(upstream, tape.images * tape.baselines)
+        pairs = rows.reshape(tape.images, tape.baselines, *rows.shape[1:])
         shares = self.rule.pull(self.module, tape, pairs, *tape.kept.pop(self.name))
-        return tuple(share.flatten(0, 1) for share in shares)
+        return tuple(share.flatten(0, pairs.ndim - upstream.ndim) for share in shares)
 
 
 class _Pulled(Function):
@@ -122,7 +139,8 @@ def _with(kind: type[_Part], model: fx.GraphModule, rules: Rules) -> fx.GraphMod
     tape = graph.placeholder("tape")
     graph.output(graph.graph_copy(model.graph, {}))
     changed = fx.GraphModule(model, graph)
-    for node in graph.nodes:
+    # What is made of constants keeps its value: something may be multiplied by it.
+    for node in filter(signals(graph).__contains__, graph.nodes):
         module = module_of(changed, node)
         rule = rules.get(type(module)) if module else None
         if module and (rule or direct(module, None, torch.Size())):
@@ -140,7 +158,8 @@ def multipliers(
     if not isinstance(model, fx.GraphModule):
         raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
     seeing, pulling = _taped(model, rules)
-    tape, shape = Tape(len(images)), (len(images), len(baselines))
+    shape = len(images), len(baselines)
+    tape = Tape(*shape)
     with torch.no_grad():
         logits = seeing(tape, torch.cat([images, baselines]))
     with torch.enable_grad():

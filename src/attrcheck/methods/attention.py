@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.graph.landmarks import attentions
-from attrcheck.graph.nodes import call_name, module_of
+from attrcheck.graph.nodes import call_name, module_of, no_graph
 from attrcheck.methods import method
 from attrcheck.methods._rules import ruled
 from attrcheck.methods.lrp_attention import CALLS, KINDS, uncovered
@@ -91,7 +91,7 @@ def summed(layers: list[Tensor]) -> Tensor:
 def needs_attention(model: nn.Module) -> str | None:
     """Why a model is not a vision transformer that reads its class off a token, or None."""
     if not isinstance(model, fx.GraphModule):
-        return "the model is not a prepared graph: it could not be traced, see the warning"
+        return no_graph(model)
     softmaxes = attentions(model)
     if not softmaxes:
         return "the model has no attention"

@@ -7,14 +7,26 @@ from typing import Any
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, RECTIFIERS, SHAPE_CALLS, Multiply
+from attrcheck.graph.kinds import (
+    ACTIVATIONS,
+    LINEAR,
+    MAXIMA,
+    RECTIFIERS,
+    SHAPE_CALLS,
+    Multiply,
+    Product,
+    Unit,
+)
 from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
 from attrcheck.methods.stages import ALL_ZERO, grad_cam, needs_stage
 
-SMOOTH_KINDS = (nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d, nn.Softmax, nn.MultiheadAttention)
-SMOOTH_CALLS = ("matmul", "bmm", "softmax", "layer_norm", "scaled_dot_product_attention", "sum")
+SMOOTH_KINDS = (
+    *(nn.LayerNorm, nn.GroupNorm, nn.InstanceNorm2d, nn.Softmax, Product, Unit),
+    nn.MultiheadAttention,
+)
+SMOOTH_CALLS = ("matmul", "bmm", "layer_norm", "scaled_dot_product_attention", "sum")
 """What rectifies nothing and hides no rectifier, so that its true derivative is right."""
 
 
@@ -104,5 +116,5 @@ def needs_rectifiers_and_stage(model: nn.Module) -> str | None:
     constant=ALL_ZERO,
 )
 def guided_gradcam(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
-    """Guided backpropagation times Grad-CAM at the last convolutional stage."""
+    """Guided backpropagation times Grad-CAM at the last stage."""
     return guided_backprop(model, images, targets) * grad_cam(model, images, targets)

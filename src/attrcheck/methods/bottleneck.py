@@ -149,25 +149,14 @@ def iba(
     *,
     seeds: tuple[int, ...],
     dataset: Dataset,
+    steps: int = STEPS,
+    samples: int = SAMPLES,
 ) -> Tensor:
     """Bits that pass a bottleneck z = g r + (1 - g) noise at the middle of the model.
 
     The gate g minimises cross-entropy + 10 * mean KL(z | noise), where the noise is as features
     r of the dataset's first 100 images are; summed over channels and enlarged to the image.
     """
-    return bottleneck_maps(model, images, targets, seeds, dataset, STEPS, SAMPLES)
-
-
-def bottleneck_maps(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    seeds: tuple[int, ...],
-    dataset: Dataset,
-    steps: int,
-    samples: int,
-) -> Tensor:
-    """The map of every image, as many images at once as go through the model at once."""
     images = images.detach()
     halved = Halved.of(model, images, dataset)
 
@@ -194,6 +183,8 @@ def input_iba(
     *,
     seeds: tuple[int, ...],
     dataset: Dataset,
+    steps: int = STEPS,
+    samples: int = SAMPLES,
 ) -> Tensor:
     """The gate g of z = g x + (1 - g) noise that minimises cross-entropy + 10 * mean information.
 
@@ -201,19 +192,6 @@ def input_iba(
     features are nearest to those behind IBA's gate at the middle. Simpler than published: nearest
     by squares of normalised features, not by a generative adversarial fit. Mean over channels.
     """
-    return input_gates(model, images, targets, seeds, dataset, STEPS, SAMPLES)
-
-
-def input_gates(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    seeds: tuple[int, ...],
-    dataset: Dataset,
-    steps: int,
-    samples: int,
-) -> Tensor:
-    """The map of every image."""
     images = images.detach()
     halved = Halved.of(model, images, dataset)
 

@@ -35,7 +35,7 @@ CHANNELS = 128
 def gradcam(
     model: nn.Module, images: Tensor, targets: Tensor, *, stage: str | None = None
 ) -> Tensor:
-    """relu(sum over k of A_k * mean of df/dA_k) at the last convolutional stage."""
+    """relu(sum over k of A_k * mean of df/dA_k) at the last stage, of maps or of tokens."""
     return grad_cam(model, images, targets, stage)
 
 

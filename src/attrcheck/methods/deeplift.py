@@ -9,10 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
-from attrcheck.graph.kinds import ACTIVATIONS, LINEAR, MAXIMA, SHAPE_CALLS, Multiply
+from attrcheck.graph.kinds import (
+    ACTIVATIONS,
+    LINEAR,
+    MAXIMA,
+    PRODUCTS,
+    SHAPE_CALLS,
+    Multiply,
+    Product,
+    Unit,
+)
 from attrcheck.graph.nodes import obstacle
 from attrcheck.methods import method
 from attrcheck.methods._multipliers import MultiplierRule, Tape, multipliers
+from attrcheck.methods._token_multipliers import layer_norm, product, softmax, unit
 from attrcheck.methods.integrated import BACKGROUND, background
 from attrcheck.tensors.batching import in_batches
 
@@ -101,12 +111,16 @@ RULES: dict[type[nn.Module], MultiplierRule] = {
     **dict.fromkeys(ACTIVATIONS, MultiplierRule(see, rescale)),
     **dict.fromkeys(MAXIMA, MultiplierRule(see_winners, pool)),
     Multiply: MultiplierRule(see, multiply),
+    Product: MultiplierRule(see, product),
+    nn.LayerNorm: MultiplierRule(see, layer_norm),
+    nn.Softmax: MultiplierRule(see, softmax),
+    Unit: MultiplierRule(see, unit),
 }
 
 
 def needs_multipliers(model: nn.Module) -> str | None:
     """Why a model has parts that are neither affine nor under a rule, or None."""
-    return obstacle(model, (*LINEAR, *RULES), SHAPE_CALLS)
+    return obstacle(model, (*LINEAR, *RULES), (*SHAPE_CALLS, *PRODUCTS))
 
 
 def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: Tensor) -> Tensor:

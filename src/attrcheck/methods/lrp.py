@@ -7,12 +7,22 @@ without bound).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import GATES, MAXIMA, NORMS, SCALINGS, SHAPE_CALLS, SHAPES, Multiply
+from attrcheck.graph.kinds import (
+    GATES,
+    MAXIMA,
+    NORMS,
+    RESIZES,
+    SCALINGS,
+    SHAPE_CALLS,
+    SHAPES,
+    UPSAMPLED,
+    Multiply,
+)
 from attrcheck.graph.nodes import call_name, module_of, obstacle
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
@@ -28,11 +38,22 @@ from attrcheck.methods.lrp_rules import (
 
 def needs_lrp_rules(model: nn.Module) -> str | None:
     """Why no rule covers an operation, or None; a sigmoid has one only as a gate."""
-    if reason := obstacle(model, (*EPSILON_PLUS, *GATES, *MAXIMA, *SHAPES), SHAPE_CALLS):
+    return lacks_rules(model)
+
+
+def lacks_rules(
+    model: nn.Module, kinds: Collection[type[nn.Module]] = (), calls: Collection[str] = ()
+) -> str | None:
+    """Why no rule covers an operation, if there also are rules for these, or None."""
+    known = (*EPSILON_PLUS, *GATES, *MAXIMA, *SHAPES, *kinds)
+    if reason := obstacle(model, known, (*SHAPE_CALLS, *calls)):
         return reason
     assert isinstance(model, fx.GraphModule)
     for node in model.graph.nodes:
-        if type(module_of(model, node)) in GATES and not _only_gates(model, node):
+        module = module_of(model, node)
+        if isinstance(module, RESIZES) and module.mode not in UPSAMPLED:
+            return f"there is no rule for weights of both signs (at {node.target})"
+        if type(module) in GATES and not _only_gates(model, node):
             return f"there is no rule for a sigmoid that is not a gate (at {node.target})"
     return None
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from attrcheck.graph.kinds import LINEAR, PRODUCTS, SCALINGS, SHAPE_CALLS, Add
+from attrcheck.graph.kinds import LINEAR, SCALINGS, SHAPE_CALLS, Add, Product
 from attrcheck.graph.landmarks import attentions
-from attrcheck.graph.nodes import call_name, module_of, obstacle, signals
+from attrcheck.graph.nodes import module_of, obstacle
 from attrcheck.methods._rules import BackwardRule, valued
 from attrcheck.methods.lrp_rules import PASSED, ZERO, Share, pass_on, scale, sharing
 
@@ -72,9 +72,9 @@ def add(module: Add, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
 
 
 @sharing
-def product(call: Callable[..., Tensor], a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
+def product(module: Product, a: Tensor, b: Tensor) -> tuple[Tensor, Share]:
     """In proportion to the summands of a @ b, then `_conserved`: one half to either operand."""
-    value = call(a, b)
+    value = module(a, b)
     y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,11 +94,11 @@ KINDS: dict[type[nn.Module], BackwardRule] = {
     **dict.fromkeys((*PASSED, nn.LayerNorm, nn.Softmax), pass_on),
     nn.Linear: positive,
     Add: add,
+    Product: product,
 }
 CALLS: dict[str, BackwardRule] = {
     **dict.fromkeys(SCALINGS, scale),
-    **dict.fromkeys(PRODUCTS, product),
-    **dict.fromkeys(("softmax", "layer_norm"), pass_through),
+    "layer_norm": pass_through,
 }
 
 
@@ -109,13 +109,11 @@ def uncovered(model: fx.GraphModule) -> str | None:
     """
     if reason := obstacle(model, (*KINDS, *LINEAR), (*CALLS, *SHAPE_CALLS)):
         return reason
-    tensors, nodes = signals(model.graph), list(model.graph.nodes)
+    nodes = list(model.graph.nodes)
     for node in nodes[nodes.index(attentions(model)[0]) :]:
         module = module_of(model, node)
         if module is not None and type(module) not in KINDS and type(module) in LINEAR:
             return (
                 f"there is no rule for {type(module).__name__} behind attention (at {node.target})"
             )
-        if call_name(node) in PRODUCTS and not tensors.issuperset(node.args):
-            return f"there is no rule for a product with a constant matrix (at {node.name})"
     return None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from attrcheck.graph.kinds import ACTIVATIONS, AVERAGES, GATES, NORMS, Add, Multiply
+from attrcheck.graph.kinds import ACTIVATIONS, AVERAGES, GATES, NORMS, RESIZES, Add, Multiply
 from attrcheck.methods._affine import Transposed, convolve, run, transposed
 from attrcheck.methods._rules import BackwardRule, valued
 
@@ -178,7 +178,7 @@ PASSED = {*ACTIVATIONS, *NORMS} - {*GATES, nn.Softplus}
 """Zero at zero (norms but for their shift): what is not would get relevance for nothing."""
 EPSILON_PLUS: dict[type[nn.Module], BackwardRule] = {
     **dict.fromkeys(PASSED, pass_on),
-    **dict.fromkeys(AVERAGES, average),
+    **dict.fromkeys((*AVERAGES, *RESIZES), average),
     nn.Conv2d: plus,
     nn.Linear: epsilon,
     Add: add,

@@ -9,7 +9,7 @@ from attrcheck.graph.bcos import BcosConv2d, Encode
 from attrcheck.graph.halves import until
 from attrcheck.graph.kinds import AVERAGES, SHAPE_CALLS, SHAPES, Add
 from attrcheck.graph.landmarks import evidence
-from attrcheck.graph.nodes import call_name, module_of, obstacle, signals
+from attrcheck.graph.nodes import call_name, module_of, no_graph, obstacle, signals
 from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
@@ -64,7 +64,7 @@ def bag(model: nn.Module) -> tuple[fx.GraphModule, Field] | str:
     """The model up to its evidence [N, classes, h, w], whose spatial mean is the logits, and what
     each place sees; or why there is none. Made once per model, of the model's own modules."""
     if not isinstance(model, fx.GraphModule):
-        return "the model is not a prepared graph: it could not be traced, see the warning"
+        return str(no_graph(model))
     return _BAGS.get(model, (), lambda: _bag(model))
 
 

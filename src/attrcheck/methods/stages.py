@@ -1,4 +1,4 @@
-"""Activations and gradients at the last convolutional stage, for maps made of them."""
+"""Activations and gradients at the last stage, of maps or of tokens, for maps made of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.errors import suggest
-from attrcheck.graph.kinds import PRODUCTS
+from attrcheck.graph.grids import Layout, Place, places, widths
+from attrcheck.graph.kinds import Product
 from attrcheck.graph.landmarks import last_stage
-from attrcheck.graph.nodes import call_name, module_of, signals
+from attrcheck.graph.nodes import call_name, module_of, no_graph
 from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4
 """Patches per side of the grid that single deletion removes by default."""
 
+ATTENDED = (
+    "attention follows the last convolution, which only cuts patches, and no layer norm shows "
+    "which tensors are tokens"
+)
 ALL_ZERO = "zero everywhere if no region of the stage speaks for the class"
 
 _WARNED: WeakSet[nn.Module] = WeakSet()
@@ -28,63 +33,50 @@ class CoarseGrid(UserWarning):
 
 
 class _Tap(fx.Interpreter):
-    """Runs a graph and cuts it at one node, which becomes the leaf that gradients end in."""
+    """Runs a graph and cuts it at one node, whose cells become the leaf that gradients end in."""
 
-    def __init__(self, model: fx.GraphModule, stage: str) -> None:
+    def __init__(self, model: fx.GraphModule, stage: fx.Node, layout: Layout) -> None:
         super().__init__(model)
-        self.stage = stage
+        self.stage, self.layout = stage.name, layout
         self.activations = torch.empty(0)
 
     def run_node(self, n: fx.Node) -> Any:
         """Run one node."""
         value = super().run_node(n)
         if n.name == self.stage:
-            value = self.activations = value.detach().requires_grad_(torch.is_grad_enabled())
+            value = value.detach()
+            self.activations = self.layout.maps(value).requires_grad_(torch.is_grad_enabled())
+            value = self.layout.put(self.activations, value)
         return value
 
 
-class _Grids(fx.Interpreter):
-    """Runs a graph and notes the size of every map of more than one pixel."""
+def stage_of(model: nn.Module, images: Tensor, stage: str | None = None) -> tuple[fx.Node, Layout]:
+    """The node of a stage, given by its name or its module's, and the layout of its cells.
 
-    def __init__(self, model: fx.GraphModule) -> None:
-        super().__init__(model)
-        self.grids: dict[str, tuple[int, int]] = {}
-
-    def run_node(self, n: fx.Node) -> Any:
-        """Run one node."""
-        value = super().run_node(n)
-        inside = n.op not in ("placeholder", "output")
-        if inside and isinstance(value, Tensor) and value.ndim == 4 and value[0, 0].numel() > 1:
-            self.grids[n.name] = (value.shape[2], value.shape[3])
-        return value
-
-
-def stage_node(model: nn.Module, images: Tensor, stage: str | None = None) -> fx.Node:
-    """The node of a stage, given by its name or its module's; without one, the last stage."""
+    Without a name, the last stage.
+    """
     if not isinstance(model, fx.GraphModule):
         raise TypeError(f"the last stage is known of a prepared graph, not {type(model).__name__}")
+    nodes = {node.name: cast(fx.Node, node) for node in model.graph.nodes}
     if stage is None:
-        name = last_stage(model, images)
-        if name is None:
-            raise ValueError(f"no convolution sees more than one pixel of {list(images.shape)}")
-        return _named(model, name)
-    interpreter = _Grids(model)
-    with torch.no_grad():
-        interpreter.run(torch.zeros_like(images[:1]))
-    for node in model.graph.nodes:
-        if node.name in interpreter.grids and stage in (node.name, str(node.target)):
-            return cast(fx.Node, node)
-    raise ValueError(_no_stage(stage, interpreter.grids))
+        last = last_stage(model, images)
+        if last is None:
+            raise ValueError(
+                "no convolution, and no tokens behind one, see more than one pixel of "
+                f"{list(images.shape)}"
+            )
+        return nodes[last.name], last.layout
+    known = places(model, images)
+    for place in known:
+        if stage in (place.name, str(nodes[place.name].target)):
+            return nodes[place.name], place.layout
+    raise ValueError(_no_stage(stage, known))
 
 
-def _named(model: fx.GraphModule, name: str) -> fx.Node:
-    return next(cast(fx.Node, node) for node in model.graph.nodes if node.name == name)
-
-
-def _no_stage(stage: str, grids: dict[str, tuple[int, int]]) -> str:
-    last = {grid: name for name, grid in grids.items()}
+def _no_stage(stage: str, known: tuple[Place, ...]) -> str:
+    last = {place.layout.grid: place.name for place in known}
     there = ", ".join(f"{name} ({h}x{w})" for (h, w), name in last.items()) or "none"
-    hint = suggest(stage, grids)
+    hint = suggest(stage, [place.name for place in known])
     return f"the model has no stage {stage!r}; {hint} The last one of each size: {there}"
 
 
@@ -92,9 +84,9 @@ def stage_activations(
     model: nn.Module, images: Tensor, stage: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Activations [N, K, h, w] of the stage and logits; gradients end at the activations."""
-    node = stage_node(model, images, stage)
+    node, layout = stage_of(model, images, stage)
     assert isinstance(model, fx.GraphModule)
-    tap = _Tap(model, node.name)
+    tap = _Tap(model, node, layout)
     logits = tap.run(images.detach())
     _warn_if_coarse(model, node.name, tap.activations)
     return tap.activations, logits
@@ -136,21 +128,25 @@ def grad_cam(model: nn.Module, images: Tensor, targets: Tensor, stage: str | Non
 
 
 def needs_stage(model: nn.Module) -> str | None:
-    """Why a model has no last convolutional stage, or None."""
+    """Why a model has no grid of cells that are read for the class, or None."""
+    reason = needs_maps(model)
+    if reason == ATTENDED and widths(cast(fx.GraphModule, model)):
+        return None
+    return reason
+
+
+def needs_maps(model: nn.Module) -> str | None:
+    """Why a model has no last stage of maps [N, K, h, w], or None."""
     if not isinstance(model, fx.GraphModule):
-        return "the model is not a prepared graph: it could not be traced, see the warning"
-    tensors = signals(model.graph)
+        return no_graph(model)
     convolved = attended = False
     for node in model.graph.nodes:
         module, call = module_of(model, node), call_name(node)
         if isinstance(module, nn.Conv2d) or call == "conv2d":
             convolved, attended = True, False
         # A product of two signals lets positions weigh each other.
-        mixes = call in PRODUCTS and len(tensors.intersection(node.all_input_nodes)) > 1
-        attends = "attention" in call or isinstance(module, nn.MultiheadAttention)
-        attended = attended or mixes or attends
+        attends = isinstance(module, (Product, nn.MultiheadAttention))
+        attended = attended or attends or "attention" in call
     if not convolved:
         return "the model has no convolution"
-    if attended:
-        return "attention follows the last convolution: it only cuts patches and is not a stage"
-    return None
+    return ATTENDED if attended else None

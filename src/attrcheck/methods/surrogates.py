@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -71,6 +73,25 @@ def spread(values: Tensor, labels: Tensor) -> Tensor:
     return (values / labels.flatten().bincount())[labels]
 
 
+def maps_of(
+    values: Callable[[Tensor, Tensor, Tensor, torch.Generator], Tensor],
+    images: Tensor,
+    targets: Tensor,
+    seeds: tuple[int, ...],
+    dataset: Dataset,
+) -> Tensor:
+    """The map of every image from the values of its superpixels.
+
+    `values(image, target, labels, generator)` gives them, one for each label.
+    """
+    maps = []
+    regions = map(superpixels, dataset.denormalise(images))
+    for image, target, labels, seed in zip(images.detach(), targets, regions, seeds, strict=True):
+        generator = torch.Generator().manual_seed(seed)
+        maps.append(spread(values(image, target, labels, generator), labels))
+    return torch.stack(maps).to(images)
+
+
 @method("lime", family="perturbation", passes=(SAMPLES, 0), reference="Ribeiro et al. 2016")
 def lime(
     model: nn.Module,
@@ -79,32 +100,21 @@ def lime(
     *,
     seeds: tuple[int, ...],
     dataset: Dataset,
+    samples: int = SAMPLES,
 ) -> Tensor:
     """Coefficients of a local linear model of the target's logit, spread over superpixels' pixels.
 
     By ridge regression on 256 samples in which every superpixel is zero with probability 1/2.
     """
-    return lime_maps(model, images, targets, seeds, dataset, SAMPLES)
 
-
-def lime_maps(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    seeds: tuple[int, ...],
-    dataset: Dataset,
-    samples: int,
-) -> Tensor:
-    """The map of every image from its own samples."""
-    maps = []
-    regions = map(superpixels, dataset.denormalise(images))
-    for image, target, labels, seed in zip(images.detach(), targets, regions, seeds, strict=True):
-        generator = torch.Generator().manual_seed(seed)
+    def coefficients(
+        image: Tensor, target: Tensor, labels: Tensor, generator: torch.Generator
+    ) -> Tensor:
         present = torch.rand(samples, int(labels.max()) + 1, generator=generator) < 0.5
         present[0] = True
-        values = game(model, image, target, labels, present)
-        maps.append(spread(local_coefficients(present, values), labels))
-    return torch.stack(maps).to(images)
+        return local_coefficients(present, game(model, image, target, labels, present))
+
+    return maps_of(coefficients, images, targets, seeds, dataset)
 
 
 def local_coefficients(present: Tensor, values: Tensor) -> Tensor:
@@ -139,35 +149,22 @@ def kernel_shap(
     *,
     seeds: tuple[int, ...],
     dataset: Dataset,
+    samples: int = SAMPLES,
 ) -> Tensor:
     """Shapley values of superpixels in the game of the target's logit, spread over their pixels.
 
     By regression on 256 coalitions; absent superpixels are zero. The map sums to f(x) - f(0).
     """
-    return shapley_maps(model, images, targets, seeds, dataset, SAMPLES)
 
-
-def shapley_maps(
-    model: nn.Module,
-    images: Tensor,
-    targets: Tensor,
-    seeds: tuple[int, ...],
-    dataset: Dataset,
-    samples: int,
-) -> Tensor:
-    """The map of every image from its own coalitions."""
-    maps = []
-    regions = map(superpixels, dataset.denormalise(images))
-    for image, target, labels, seed in zip(images.detach(), targets, regions, seeds, strict=True):
-        generator = torch.Generator().manual_seed(seed)
+    def shares(image: Tensor, target: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
         players = int(labels.max()) + 1
         drawn = draw_coalitions(players, samples, generator)
         ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
         empty, full, *values = game(model, image, target, labels, torch.cat([ends, drawn]))
         weights = torch.ones(len(drawn), dtype=torch.float64)
-        shares = shapley_values(drawn, weights, torch.stack(values) - empty, full - empty)
-        maps.append(spread(shares, labels))
-    return torch.stack(maps).to(images)
+        return shapley_values(drawn, weights, torch.stack(values) - empty, full - empty)
+
+    return maps_of(shares, images, targets, seeds, dataset)
 
 
 def draw_coalitions(players: int, samples: int, generator: torch.Generator) -> Tensor:

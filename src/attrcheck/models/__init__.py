@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attrcheck.contracts import Dataset, Model, Pictures
+from attrcheck.datasets import dataset as datasets
 from attrcheck.registry import Registry, select
 from attrcheck.training import WEIGHTS
 
@@ -23,9 +24,13 @@ class ModelSpec:
 
     embedded: `build` gives random weights, and those that ship with the package are loaded into
     it; any other model is built with its weights.
-    datasets: comma-separated globs of the datasets that a model which is not embedded knows.
+    datasets: comma-separated globs of the datasets that a model which is not embedded knows; one by
+    prefix knows those that do not ship with attrcheck.
     offers: what protocols may need of it; without `gradients` it cannot be differentiated. An
     embedded one also offers its `architecture`, to be trained anew.
+    leaf: classes or names of modules that stay in one piece where the network's graph is traced.
+    concrete_args: arguments of forward() that tracing takes for given; all others but the image
+    keep their defaults.
     depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
     """
 
@@ -35,6 +40,13 @@ class ModelSpec:
     datasets: str = "*"
     offers: tuple[str, ...] = ("gradients",)
     depends: Sequence[str] = ()
+    leaf: Sequence[type[nn.Module] | str] = ()
+    concrete_args: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def helped(self) -> bool:
+        """Whether tracing is told more than the network."""
+        return bool(self.leaf or self.concrete_args)
 
     def __post_init__(self) -> None:
         if self.embedded:
@@ -53,7 +65,18 @@ class ModelSpec:
         """Whether the model can classify the images of this dataset."""
         if self.embedded:
             return (WEIGHTS / f"{dataset}-{self.name}").is_dir()
+        if model.spec_of(self.name) is not None and datasets.is_built_in(dataset):
+            return False  # nobody trains public networks on these
         return bool(select([dataset], [part.strip() for part in self.datasets.split(",")]))
 
 
-model = Registry("model", ModelSpec, __name__)
+model = Registry(
+    "model",
+    ModelSpec,
+    __name__,
+    prefixes={
+        "torchvision": "attrcheck.adapters.torchvision_models",
+        "timm": "attrcheck.adapters.timm_models",
+        "hf": "attrcheck.adapters.hf_models",
+    },
+)

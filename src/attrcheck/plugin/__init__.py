@@ -40,6 +40,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         collecting.rest_when_idle()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Keep a plan in this process, whatever `-n` says."""
+    if options.value(config, "plan") and config.pluginmanager.hasplugin("xdist"):
+        config.option.numprocesses, config.option.dist, config.option.tx = 0, "no", []
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let projects register what they bring; unless this is an xdist worker, begin to gather."""
     config.hook.pytest_attrcheck_register.call_historic(kwargs={"attrcheck": attrcheck})
@@ -67,9 +74,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """On an xdist worker: tell which items are attrcheck's before the collection is reported."""
+    """Escape warnings of attrcheck's items; an xdist worker tells which they are."""
+    collected = collecting.ours(session.items)
+    if not collected:
+        return
+    session.config.pluginmanager.register(collecting.Warnings(collected))
     if (given := getattr(session.config, "workerinput", None)) is not None:
+        # Before the collection is reported.
         collecting.tell(session.items, given["attr_folder"], given["workerid"])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Print the plan in place of running items, if that is asked for."""
+    if not options.value(session.config, "plan") or session.testsfailed:
+        return None
+    from attrcheck.plugin.planning import lines
+
+    writer = session.config.get_terminal_writer()
+    writer.line()
+    for line in lines(session.config, session.items):
+        writer.line(line)
+    return True
 
 
 @pytest.fixture

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from attrcheck.errors import AttrcheckError, cut
+from attrcheck.errors import AttrcheckError, cut, text_of
 from attrcheck.plugin import options
 from attrcheck.plugin.outcomes import outcomes
 
@@ -55,12 +57,18 @@ def generate(metafunc: pytest.Metafunc) -> None:
         return
     rest_when_idle()
     from attrcheck.engine.cases import table
+    from attrcheck.plugin import selection
 
     config = metafunc.config
-    kinds = ("datasets", "models", "protocols", "profile")
+    profile = str(options.value(config, "profile"))
     parameters: list[Case] | list[CheckRequest]
     try:
-        cases = table(*(str(options.value(config, kind)) for kind in kinds))
+        cases = table(
+            selection.patterns(config, "datasets"),
+            selection.patterns(config, "models"),
+            selection.patterns(config, "protocols"),
+            profile,
+        )
         parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"
@@ -104,6 +112,11 @@ def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
     }
 
 
+def parameters_of(item: pytest.Item) -> list[Case | CheckRequest]:
+    """What an item runs, if it is attrcheck's."""
+    return [value for name, value in _parameters(item).items() if name in FIXTURES]
+
+
 def escape(report: pytest.TestReport) -> None:
     """Spell out what a terminal must not get of a traceback; a lone surrogate would end xdist."""
     from attrcheck.report.text import for_terminal
@@ -111,6 +124,35 @@ def escape(report: pytest.TestReport) -> None:
     text = cut(report.longreprtext, MOST_TRACEBACK)
     if (escaped := for_terminal(text)) != report.longreprtext:
         report.longrepr = escaped
+
+
+class Warnings:
+    """Escapes the warnings of some items before others show them or send them to the controller."""
+
+    def __init__(self, node_ids: Iterable[str]) -> None:
+        self.node_ids = frozenset(node_ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(
+        self, warning_message: warnings.WarningMessage, nodeid: str
+    ) -> None:
+        """Spell out what a terminal must not get; a lone surrogate would end xdist."""
+        if nodeid in self.node_ids and isinstance(warning_message.message, Warning):
+            escape_warning(warning_message)
+
+
+def escape_warning(told: warnings.WarningMessage) -> None:
+    """Make a warning plain, if its text or its class would not reach the controller as they are."""
+    from attrcheck.report.text import for_terminal
+
+    message, category = cast(Warning, told.message), told.category
+    text = for_terminal(text_of(message))
+    if getattr(sys.modules.get(category.__module__), category.__name__, None) is not category:
+        # Made on the fly: nobody else finds it.
+        told.message = UserWarning(for_terminal(cut(category.__name__)) + f": {text}")
+        told.category = UserWarning
+    elif message.args != (text,):
+        told.message = UserWarning(text)
 
 
 def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:

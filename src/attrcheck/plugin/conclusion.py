@@ -18,7 +18,7 @@ from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
 from attrcheck.report import document as documents
-from attrcheck.report import exports, files, terminal
+from attrcheck.report import exports, files, terminal, trust
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
@@ -64,7 +64,11 @@ def publish(
     The files come first: a run that lost its terminal has them still. A partial run leaves the
     report of a whole one alone, and has a folder inside its.
     """
-    place = folder / PARTIAL if _is_partial(document) and _is_whole(folder) else folder
+    place = folder
+    partial = document.settings.partial and not document.missing
+    if partial and _is_whole(files.previous(folder / files.JSON)):
+        place = folder / PARTIAL
+        files.restore(folder)
     paths, problems = files.write(document, place, details)
     if maps is not None and maps.is_dir():
         problems += files.copy(maps, place / MAPS)
@@ -81,21 +85,23 @@ def publish(
     return lines, [RunVerdict("report", False, problems)] if problems else []
 
 
+def findings(document: Document) -> list[str]:
+    """What was found on a user's own data, for a terminal that shows no report."""
+    return [for_terminal(line) for line in trust.findings(document)]
+
+
 def details(document: Document, session: Session) -> Details:
     """What the report's pictures are drawn from."""
     return Details.of(document.run.started, session.cases, session.exhibits)
 
 
-def _is_partial(document: Document) -> bool:
-    return document.settings.partial or bool(document.missing)
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a folder has the report of a whole run."""
+def _is_whole(report: Path) -> bool:
+    """Whether a report that was set aside is of a whole run."""
     try:
-        return not _is_partial(exports.read_document(folder / files.JSON))
+        document = exports.read_document(report)
     except AttrcheckError:
         return False
+    return not document.settings.partial and not document.missing
 
 
 def _with_cases(result: gate.GateResult, wanted: gate.Gate, document: Document) -> gate.GateResult:

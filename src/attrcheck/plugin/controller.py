@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import collecting, ends, options
+from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, undecided
 
@@ -24,6 +26,10 @@ NAME = "attrcheck-controller"
 """Of the plugin."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
+UNSTEADY = (
+    "warning: the key of method {!r} is another in every process, so the store never serves its "
+    "results: something that it holds is random, such as a generator without a seed"
+)
 
 
 class Controller:
@@ -42,6 +48,7 @@ class Controller:
         self.nodes: list[Any] = []
         self.interrupted = False
         self.signals = ends.Signals()
+        self.notes = Board(config, self.folder)
 
     @property
     def folder(self) -> str:
@@ -75,6 +82,17 @@ class Controller:
 
             check_names(self.config)
 
+    def pytest_report_header(self) -> list[str]:
+        """Say what of a suite is not here."""
+        if not options.value(self.config, "suite"):
+            return []
+        from attrcheck.plugin.suites import header
+
+        try:
+            return header(self.config)
+        except AttrcheckError:
+            return []  # the collection says so
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self) -> None:
         """Refuse a selection that turned out to be empty."""
@@ -91,19 +109,34 @@ class Controller:
         self._expect(collecting.collected_by(self.folder, node.gateway.id))
 
     def _expect(self, items: Mapping[str, str]) -> None:
+        first = not self.session.used
         self.session.expect(items)
-        if items:
-            self.signals.install()
+        if items and first:
+            self._begin()
         if items and self.painter is None and self.live:
             from attrcheck.plugin.progress import start
 
             self.painter = start(self.config.get_terminal_writer(), self.live)
+
+    def _begin(self) -> None:
+        """Get ready once it is known that attrcheck has a part in the run."""
+        self.signals.install()
+        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
+            return
+        from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
+
+        sweep(options.folder(self.config, "store"))
+        if options.value(self.config, "report"):
+            from attrcheck.report.files import set_aside  # likewise
+
+            set_aside(options.folder(self.config, "report_dir"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what an item sent; make room for what pytest is about to print."""
         if self.painter is not None:
             self.painter.wipe()
+        self.notes.show()
         if text := getattr(report, "attrcheck", None):
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
@@ -125,7 +158,7 @@ class Controller:
             with suppress(OSError):  # the terminal is gone
                 self.painter.stop()
             self.painter = None
-        if self.config.getoption("collectonly"):
+        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
             return
         verdicts = self._verdicts() if self.session.used else self._without_items(session)
         session.testscollected += len(verdicts)
@@ -138,7 +171,7 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, details, publish
+            from attrcheck.plugin.conclusion import conclude, details, findings, publish
             from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
@@ -158,6 +191,9 @@ class Controller:
             )
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
+        else:
+            self.lines += findings(document)
+        self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
         return verdicts
@@ -180,20 +216,28 @@ class Controller:
         if not options.value(self.config, "report"):
             return []
         folder = options.folder(self.config, "report_dir")
-        path, partial = folder / "report.json", folder / PARTIAL / "report.json"
-        if not path.exists() or any(map(self._is_new, (path, partial))):
+        path = folder / "report.json"
+        written = self._is_new(path)
+        if written or not path.exists():
+            path = path.with_name("report.previous.json")
+        if not path.exists() or self._is_new(folder / PARTIAL / "report.json"):
             return []
-        return [f"{path} is of an EARLIER run: this one wrote no report"]
+        why = "this one is not complete" if written else "this one wrote no report"
+        return [f"{path} is of an EARLIER run: {why}"]
 
     def _is_new(self, path: Path) -> bool:
         """Whether a file was written by this run."""
         return path.exists() and path.stat().st_mtime >= self.session.started
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Count a verdict on the run, but leave pytest's finished line of dots alone."""
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """Count findings, and verdicts on the run, which leave the finished line of dots alone."""
         if report.nodeid.startswith(PREFIX):
             return report.outcome, "", report.outcome.upper()
+        if report.when == "call" and self.session.is_finding(report.nodeid):
+            return "findings", "f", ("FINDING", {"yellow": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,6 @@ import torch
 
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Case, Settings
-from attrcheck.engine.cases import table
 from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.exhibits import exhibit
@@ -27,11 +28,11 @@ from attrcheck.engine.results import (
     RunSettings,
 )
 from attrcheck.engine.settings import cores
-from attrcheck.engine.shards import find
+from attrcheck.engine.shards import find, key_of
 from attrcheck.engine.wire import dumps
-from attrcheck.errors import AttrcheckError, cut
-from attrcheck.methods import method as methods
-from attrcheck.plugin import controller, options, selection
+from attrcheck.errors import AttrcheckError, MethodError, cut
+from attrcheck.methods import method as registered
+from attrcheck.plugin import controller, notes, options, selection, suites
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
@@ -47,15 +48,21 @@ EXHIBITED = pytest.StashKey[set[str]]()
 class Worker:
     """Where an item runs: one process, alone or among others.
 
-    folder: where it leaves files for the controller. live: the same if somebody watches, else
-    empty.
+    live: the folder of live files, empty if nobody watches. folder: of notes and other files for
+    the controller. show: prints notes, where the controller is in this process.
     """
 
     index: int
     count: int
     run: str
-    folder: str
     live: str
+    folder: str
+    show: Callable[[], None] = lambda: None
+
+    def note(self, about: str, text: str) -> None:
+        """Have a text printed, once, while the run goes on."""
+        notes.leave(self.folder, about, for_terminal(text))
+        self.show()
 
 
 @dataclass(frozen=True)
@@ -72,15 +79,17 @@ class CaseItem:
         live = Live(self.worker.live)
         try:
             lab = lab_of(self.config, self.worker)
-            result = run_case(lab.evaluation(self.case), live.say)
+            tell = partial(self.worker.note, self.case.pair)
+            result = run_case(lab.evaluation(self.case), live.say, tell)
             shown = self._exhibit(lab)
         except AttrcheckError as error:
-            pytest.fail(for_terminal(cut(f"{self.case.id}: {error}")), pytrace=False)
+            raise failure(f"{self.case.id}: {error}") from None
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.case.id, lab, case=condense(result), exhibit=shown)))
+        sent = envelope(self.case.id, self.config, lab, case=condense(result), exhibit=shown)
+        self.send(dumps(sent))
         if lines := broken(result):
             pytest.fail(for_terminal("\n".join(lines)), pytrace=False)
 
@@ -119,12 +128,12 @@ class CheckItem:
             live.say(what)
             result = run_check(checks.get(check), subject, lab)
         except AttrcheckError as error:
-            pytest.fail(for_terminal(cut(f"{what}: {error}")), pytrace=False)
+            raise failure(f"{what}: {error}") from None
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.request.id, lab, check=result)))
+        self.send(dumps(envelope(self.request.id, self.config, lab, check=result)))
         where = f" on {result.on}" if result.on else ""
         message = for_terminal(f"{what}{where}: {result.reason}")
         if result.status == "not_applicable":
@@ -133,6 +142,11 @@ class CheckItem:
             pytest.xfail(message)
         if result.status == "failed":
             pytest.fail(message, pytrace=False)
+
+
+def failure(text: str) -> BaseException:
+    """A failure of the item that shows this text alone."""
+    return pytest.fail.Exception(for_terminal(cut(text)), pytrace=False)
 
 
 def from_inside(error: BaseException) -> str:
@@ -153,11 +167,12 @@ def worker_of(config: pytest.Config) -> Worker:
     """The process that this is: an xdist worker, or the only one."""
     if (given := getattr(config, "workerinput", None)) is not None:
         index = int(given["workerid"].removeprefix("gw"))
-        run, folder, live = (given[f"attr_{name}"] for name in ("run", "folder", "live"))
-        return Worker(index, given["workercount"], run, folder, live)
+        folder, live = given["attr_folder"], given["attr_live"]
+        return Worker(index, given["workercount"], given["attr_run"], live, folder)
     gathering = controller.of(config)
     assert gathering is not None, "whoever is not a worker is the controller"
-    return Worker(0, 1, gathering.session.run, gathering.folder, gathering.live)
+    session, show = gathering.session, gathering.notes.show
+    return Worker(0, 1, session.run, gathering.live, gathering.folder, show)
 
 
 def lab_of(config: pytest.Config, worker: Worker) -> Lab:
@@ -184,6 +199,7 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         images_given=options.value(config, "images") is not None,
         isolate=options.isolate(config),
         timeout=options.number(config, "timeout", 0) or None,
+        accept_accuracy=bool(options.value(config, "accept_accuracy")),
     )
 
 
@@ -203,6 +219,7 @@ def device(name: str, index: int) -> str:
 
 def envelope(
     item: str,
+    config: pytest.Config,
     lab: Lab,
     case: CaseResult | None = None,
     check: CheckResult | None = None,
@@ -210,8 +227,8 @@ def envelope(
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
-    affordable = selection.affordable(settings.profile)
-    cases = [known.id for known in table(profile=settings.profile)]
+    cases, methods = selection.whole(config)
+    there = suites.arranged(config)
     return Envelope(
         id=item,
         settings=RunSettings(
@@ -221,16 +238,26 @@ def envelope(
             device=torch.device(settings.device).type,
             methods=list(settings.methods),
             of_cases=len(cases),
-            of_methods=len(affordable),
+            of_methods=len(methods),
+            suite=there.suite.name if there else "",
+            gaps=[gap.what for gap in there.gaps] if there else [],
             facts=facts(settings.methods),
         ),
-        whole=selection.signature(cases, affordable),
+        whole=selection.signature(cases, methods),
         threads=settings.threads,
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
+        keys=dict(_keys(settings.methods)) if case is not None else {},
         exhibit=exhibit,
     )
+
+
+def _keys(methods: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The keys of the user's own methods; what has none has failed by name already."""
+    for name in filter(registered.is_own, methods):
+        with suppress(MethodError):
+            yield name, key_of(find(name))
 
 
 def facts(names: Iterable[str]) -> dict[str, MethodFacts]:
@@ -243,7 +270,7 @@ def facts(names: Iterable[str]) -> dict[str, MethodFacts]:
             continue
         known[name] = MethodFacts(
             family=cut(str(method.family), 100),
-            own=methods.is_own(name),
+            own=registered.is_own(name),
             dummy=bool(method.dummy),
             passes=[int(count) for count in method.passes],
             reference=cut(str(method.reference), 300),

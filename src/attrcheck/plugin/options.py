@@ -19,10 +19,11 @@ from attrcheck.engine.settings import PROFILES
 if TYPE_CHECKING:
     from attrcheck.contracts import Isolate
     from attrcheck.gate import Gate
+    from attrcheck.papers import Suite
 
 SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 """The kinds of things whose names an option selects."""
-FOLDERS = ("store", "report_dir")
+FOLDERS = ("store", "report_dir", "data")
 """The options that name folders."""
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 ISOLATE = ("auto", "on", "off")
@@ -51,8 +52,29 @@ class Option:
 
 
 GLOBS = "comma-separated globs, !glob excludes"
+SPECS = {
+    "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
+    "models": "timm:NAME, torchvision:NAME[@WEIGHTS], hf:ORG/NAME; ALIAS=timm:NAME names it",
+}
+"""What may stand among the globs of an option."""
 OPTIONS = [
-    *(Option(kind, f"{kind} to run: {GLOBS}", "", metavar="GLOBS") for kind in SELECTIONS),
+    *(
+        Option(
+            kind,
+            f"{kind} to run: {GLOBS}" + (f"; or {SPECS[kind]}" if kind in SPECS else ""),
+            "",
+            metavar="GLOBS",
+        )
+        for kind in SELECTIONS
+    ),
+    Option(
+        "suite",
+        "a paper's own selection, such as metarank; other options change parts of it",
+        "",
+        metavar="NAME",
+    ),
+    Option("data", "folder of the suite's datasets and weights", "data", metavar="DIR"),
+    Option("plan", "print what the run would cost, and run nothing", False, "bool"),
     Option("profile", f"size of the run: {', '.join(PROFILES)}", "default", metavar="NAME"),
     Option("images", "images per case, instead of the profile's number", kind="int", metavar="N"),
     Option("seed", "seed of everything random", 0, "int", metavar="S"),
@@ -71,6 +93,7 @@ OPTIONS = [
     ),
     Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
+    Option("accept_accuracy", "run models that are no better than chance", False, "bool"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
@@ -97,9 +120,32 @@ def add(parser: pytest.Parser) -> None:
 
 
 def value(config: pytest.Config, name: str) -> Any:
-    """What the command line says, else the ini file, else the default."""
-    given = config.getoption(f"attr_{name}")
-    return config.getini(f"attr_{name}") if given is None else given
+    """What the command line says, else the ini file, else the suite, else the default."""
+    if (said := given(config, name)) is not None:
+        return said
+    chosen = suite(config) if name not in ("suite", "data") else None
+    by_suite = chosen.settings().get(name) if chosen else None
+    return config.getini(f"attr_{name}") if by_suite is None else by_suite
+
+
+def given(config: pytest.Config, name: str) -> Any:
+    """What the command line says, else the ini file; None: nobody says anything."""
+    said = config.getoption(f"attr_{name}")
+    in_file = config.getini(f"attr_{name}")
+    default = next(option.default for option in OPTIONS if option.name == name)
+    return in_file if said is None and in_file != default else said
+
+
+def suite(config: pytest.Config) -> Suite | None:
+    """The paper's suite that is asked for, if one is."""
+    if not (name := value(config, "suite")):
+        return None
+    from attrcheck.papers import SuiteError, load
+
+    try:
+        return load(name)
+    except SuiteError as error:
+        raise pytest.UsageError(f"--attr-suite: {error}") from error
 
 
 def used(config: pytest.Config) -> bool:
@@ -170,10 +216,10 @@ def _command_line(config: pytest.Config) -> list[str]:
 
 def number(config: pytest.Config, name: str, least: int) -> int | None:
     """A whole number, or None where none is given."""
-    given: int | None = value(config, name)
-    if given is not None and given < least:
-        raise pytest.UsageError(f"--attr-{name} must be at least {least}, not {given}")
-    return given
+    wanted: int | None = value(config, name)
+    if wanted is not None and wanted < least:
+        raise pytest.UsageError(f"--attr-{name} must be at least {least}, not {wanted}")
+    return wanted
 
 
 def memory(config: pytest.Config) -> int | None:
@@ -200,8 +246,8 @@ def images(config: pytest.Config) -> int | None:
     profile = value(config, "profile")
     if profile not in PROFILES:
         raise pytest.UsageError(f"--attr-profile takes {', '.join(PROFILES)}, not {profile}")
-    given = number(config, "images", 1)
-    return PROFILES[profile] if given is None else given
+    wanted = number(config, "images", 1)
+    return PROFILES[profile] if wanted is None else wanted
 
 
 def selects(config: pytest.Config) -> bool:
@@ -251,6 +297,7 @@ def gates_from(config: pytest.Config) -> str:
 
 def check_all(config: pytest.Config) -> None:
     """A usage error for any value that is wrong, before any work is done."""
+    suite(config)
     images(config)
     number(config, "seed", 0)
     number(config, "threads", 1)

@@ -10,14 +10,17 @@ import pytest
 from attrcheck.checks import check
 from attrcheck.contracts import Check
 from attrcheck.datasets import dataset
+from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
-from attrcheck.plugin.options import SELECTIONS, value
+from attrcheck.plugin import suites, tables
+from attrcheck.plugin.options import SELECTIONS, given, suite, value
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
+from attrcheck.specs import anchored
 from attrcheck.store.digests import digest
 
 KINDS: dict[str, Registry[Any]] = {
@@ -29,30 +32,58 @@ KINDS: dict[str, Registry[Any]] = {
 }
 
 
+def patterns(config: pytest.Config, kind: str) -> str:
+    """What an option selects, once the names that it may select are known.
+
+    Relative paths begin where they were said: where pytest runs, or at the root of the project.
+    Where nobody says anything, a suite selects what is there of it.
+    """
+    if kind in tables.TABLES:
+        ini = config.inipath
+        tables.bind(ini if ini and ini.name == tables.FILE else config.rootpath / tables.FILE)
+        there = suites.arranged(config)
+        if there is not None and given(config, kind) is None:
+            return ",".join(there.datasets if kind == "datasets" else there.models)
+    base = (
+        config.rootpath
+        if config.getoption(f"attr_{kind}") is None
+        else config.invocation_params.dir
+    )
+    return anchored(str(value(config, kind)), base)
+
+
+def whole(config: pytest.Config) -> tuple[list[str], list[str]]:
+    """The cases and methods of the suite, else those that the profile runs unasked."""
+    profile = str(value(config, "profile"))
+    if (chosen := suite(config)) is not None:
+        return chosen.cases, list(chosen.methods)
+    return [known.id for known in table(profile=profile)], affordable(profile)
+
+
 def check_names(config: pytest.Config) -> None:
     """A usage error for a name on the command line that nothing has."""
     for kind in SELECTIONS:
-        if patterns := config.getoption(f"attr_{kind}"):
+        if config.getoption(f"attr_{kind}"):
             try:
-                KINDS[kind].select(patterns)
+                KINDS[kind].select(patterns(config, kind))
             except AttrcheckError as error:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
 
 
 def methods(config: pytest.Config) -> list[str]:
     """The methods selected; where none is asked for, those that the profile affords."""
-    patterns = value(config, "methods")
-    chosen = method.select(patterns)
-    if asks(patterns):
+    wanted = patterns(config, "methods")
+    chosen = method.select(wanted)
+    if asks(wanted):
         return chosen
     return [name for name in affordable(value(config, "profile")) if name in chosen]
 
 
 def checks(config: pytest.Config) -> list[Check]:
     """The checks selected; where none is asked for, those that the profile affords."""
-    patterns, full = value(config, "checks"), value(config, "profile") == "full"
-    chosen = [check.get(name) for name in check.select(patterns)]
-    return [spec for spec in chosen if asks(patterns) or full or spec.default]
+    wanted, full = patterns(config, "checks"), value(config, "profile") == "full"
+    chosen = [check.get(name) for name in check.select(wanted)]
+    return [spec for spec in chosen if asks(wanted) or full or spec.default]
 
 
 def affordable(profile: str) -> list[str]:

@@ -44,6 +44,11 @@ class Session:
         if node_id in self.expected:
             self.excused[node_id] = self.expected.pop(node_id)
 
+    def is_finding(self, node_id: str) -> bool:
+        """Whether an item sent what it found of a protocol on a user's own data."""
+        sent = self.envelopes.get(self.expected.get(node_id, ""))
+        return sent is not None and sent.check is not None and sent.check.status == "finding"
+
     @property
     def used(self) -> bool:
         """Whether attrcheck has any part in the run."""
@@ -68,6 +73,15 @@ class Session:
     def in_order(self) -> list[Envelope]:
         """All that was sent, in the order of ids."""
         return [self.envelopes[item] for item in sorted(self.envelopes)]
+
+    @property
+    def unsteady(self) -> list[str]:
+        """Methods whose keys differ between processes of this run: no later run has them either."""
+        keys: dict[str, set[str]] = {}
+        for sent in self.in_order:
+            for method, key in sent.keys.items():
+                keys.setdefault(method, set()).add(key)
+        return sorted(method for method, different in keys.items() if len(different) > 1)
 
     @property
     def missing(self) -> list[str]:

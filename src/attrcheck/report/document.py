@@ -150,6 +150,7 @@ class Ranking:
                     name: _score(result.outcomes[name], _number(rank))
                     for name, rank in zip(self.methods, ranks, strict=True)
                 },
+                caveats=result.caveats,
             )
             for case, result, ranks in zip(
                 self.table.cases, self.results, self.table.ranks, strict=True

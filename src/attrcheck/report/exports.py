@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +19,7 @@ from attrcheck.report.document import SCHEMA
 from attrcheck.report.html import page
 from attrcheck.report.text import for_latex, for_terminal
 from attrcheck.report.types import Document
+from attrcheck.store.files import write_whole
 
 T = TypeVar("T")
 
@@ -108,6 +110,18 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     "json": lambda document, details: files.as_json(document),
 }
 """By name; `images` is a CSV of the scores of single images."""
+
+
+def show(path: Path, name: str, output: Path | None) -> None:
+    """Print a written report in a format, or write it to a file."""
+    text = FORMATS[name](*read(path))
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        write_whole(output, text.encode())
+    except OSError as error:
+        raise AttrcheckError(f"{output} cannot be written ({error.strerror})") from error
 
 
 def _revive(kind: type[T], file: Path) -> T:

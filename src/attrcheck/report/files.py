@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,32 @@ from attrcheck.store.files import write_whole
 JSON, DETAILS = "report.json", "report.details.json"
 
 
+def set_aside(folder: Path) -> None:
+    """Rename the report of an earlier run, so that nobody takes it for that of one that is killed.
+
+    It stays until a complete report takes its place. Of two, that of the complete run stays.
+    """
+    for path in (folder / name for name in FORMATS):
+        with suppress(OSError):  # then it cannot be written either, which is told at the end
+            if path.is_file():
+                if previous(path).exists():
+                    path.unlink()
+                else:
+                    path.rename(previous(path))
+
+
+def restore(folder: Path) -> None:
+    """Give the report that was set aside its names back."""
+    for path in (folder / name for name in FORMATS):
+        with suppress(OSError):
+            previous(path).rename(path)
+
+
+def previous(path: Path) -> Path:
+    """Where the report of an earlier run is kept: report.json as report.previous.json."""
+    return path.with_suffix(f".previous{path.suffix}")
+
+
 def write(
     document: Document, folder: Path, details: Details | None = None
 ) -> tuple[list[Path], list[str]]:
@@ -29,6 +56,8 @@ def write(
             content = render(document, details or Details()).encode()
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, content)
+            if not document.missing:
+                previous(folder / name).unlink(missing_ok=True)
         except OSError as error:
             why = error.strerror or type(error).__name__
             problems.append(f"{name} cannot be written to {folder} ({why}): try --attr-report-dir")

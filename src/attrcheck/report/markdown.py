@@ -25,7 +25,7 @@ def render(document: Document) -> str:
     """The report in short, as GitHub-flavoured Markdown."""
     sections = [
         f"# attrcheck report: {terminal.verdict(document)}",
-        _list(terminal.remarks(document)),
+        _list(terminal.above(document)),
         *_gates(document),
         "## Leaderboard",
         _board(document),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from attrcheck.engine.results import RunSettings
 from attrcheck.report import consistency, notable, trust
 from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
-from attrcheck.report.types import BoardEntry, Counts, Document, Run
+from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document, Run
 
 MOST_NAMES = 8
 MOST_LINES = 20
 MOST_IN_NAME = 24
 MOST_IN_REASON = 400
 MOST_IN_LINE = 1000
+WIDTH = 78
 HEADERS = ("#", "method", "Meta-Rank", "95% interval", "mean", "wins", "> random")
 ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 5)
 OWN, DUMMY = "* ", "~ "
@@ -19,15 +21,16 @@ OWN, DUMMY = "* ", "~ "
 
 def render(document: Document) -> str:
     """The verdict, what belongs above the board, the board, and what belongs below it."""
-    above = [verdict(document), *gates(document), *remarks(document)]
+    first = [verdict(document), *gates(document), *above(document)]
     below = [
         *filter(None, [legend(document)]),
         *notable.lines(document),
         *consistency.summary(document),
         *trust.summary(document),
+        *trust.findings(document),
         *footer(document),
     ]
-    return "\n".join([*map(_line, above), "", board(document), "", *map(_line, below)])
+    return "\n".join([*map(_line, first), "", board(document), "", *map(_line, below)])
 
 
 def verdict(document: Document) -> str:
@@ -59,12 +62,17 @@ def legend(document: Document) -> str:
     return ", ".join(f"{mark.strip()} {meaning}" for mark, meaning, there in marks if there)
 
 
-def remarks(document: Document) -> list[str]:
+def above(document: Document) -> list[str]:
     """What a reader must know before believing the board; not escaped yet, like all lines here."""
+    return [*remarks(document), *accuracies(document), *caveats(document)]
+
+
+def remarks(document: Document) -> list[str]:
+    """What was run, and what is missing."""
     settings, missing = document.settings, document.missing
     cases, methods = len(document.cases), len(settings.methods)
     lines = [
-        f"{cases} cases x {methods} methods, profile {settings.profile}, "
+        f"{cases} cases x {methods} methods, {_selection(settings)}, "
         f"{_images(document)} images per case, seed {settings.seed}"
     ]
     if missing:
@@ -73,11 +81,55 @@ def remarks(document: Document) -> list[str]:
         all_cases, all_methods = settings.of_cases, settings.of_methods
         ran = f"{cases} of {all_cases} cases, {methods} of {all_methods} methods"
         if (cases, methods) == (all_cases, all_methods):
-            ran = f"other cases or methods than those of the profile {settings.profile}"
+            ran = f"other cases or methods than those of the {_selection(settings)}"
         lines.append(f"PARTIAL: {ran}: {_some(settings.methods)}")
+    if settings.gaps:
+        lines.append(f"not here: {_some(settings.gaps)}")
     if document.run.verified is not None:
         lines.append(f"verified {document.run.verified} entries of the store")
     return lines
+
+
+def _selection(settings: RunSettings) -> str:
+    suite = f"suite {settings.suite}, " if settings.suite else ""
+    return f"{suite}profile {settings.profile}"
+
+
+def accuracies(document: Document) -> list[str]:
+    """The accuracy of every pair, on as many images as any of its cases has; some in each line."""
+    cases: dict[str, CaseEntry] = {}
+    for case in document.cases:
+        pair = f"{case.dataset}-{case.model}"
+        # A fine-tuned model is another one.
+        if pair not in cases or (bool(case.tuning), -case.images) < (
+            bool(cases[pair].tuning),
+            -cases[pair].images,
+        ):
+            cases[pair] = case
+    lines: list[str] = []
+    for pair, case in cases.items():
+        text = f"{pair} {case.accuracy:.1%}"
+        if lines and len(lines[-1]) + len(text) < WIDTH:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(f"accuracy: {text}")
+    return lines
+
+
+def caveats(document: Document) -> list[str]:
+    """What is doubtful about the images, the models or the intervals."""
+    lines = dict.fromkeys(
+        f"CAUTION: {case.dataset}-{case.model}: {text}"
+        for case in document.cases
+        for text in case.caveats
+    )
+    points = [e.method for e in document.leaderboard if e.low is not None and e.low == e.high]
+    hidden = len(lines) - MOST_LINES
+    return [
+        *list(lines)[:MOST_LINES],
+        *([f"CAUTION: ... and {hidden} more"] if hidden > 0 else []),
+        *([f"CAUTION: intervals without width: {_some(points)}"] if points else []),
+    ]
 
 
 def board(document: Document) -> str:

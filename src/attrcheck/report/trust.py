@@ -22,7 +22,13 @@ LEGEND = (
     "share of items passed, mean over so many checks; a known failure is not a pass."
 )
 KNOWN = "known_failure"
-SHOWN = {"failed": "failed", KNOWN: "known failure", "passed": "said to fail, but passed"}
+SHOWN = {
+    "failed": "failed",
+    "finding": "finding",
+    KNOWN: "known failure",
+    "passed": "said to fail, but passed",
+}
+MOST_FINDINGS = 6
 MOST_CHARACTERS = 300
 LEAST_CHECKS, LEAST_IMAGES = 3, 20
 """With fewer, nothing is said of how far a protocol is to be trusted."""
@@ -58,11 +64,28 @@ def summary(document: Document) -> list[str]:
     return [line + other if len(known) > 1 else line]
 
 
+def findings(document: Document) -> list[str]:
+    """What was found of protocols on a user's own data, in one line; none if all is well."""
+    counts: dict[str, int] = {}
+    for result in document.checks:
+        if result.status == "finding":
+            about = f"{result.check} of {result.protocol or result.subject}"
+            counts[about] = counts.get(about, 0) + 1
+    if not counts:
+        return []
+    some = ", ".join(f"{about} ({count})" for about, count in list(counts.items())[:MOST_FINDINGS])
+    more = ", ..." if len(counts) > MOST_FINDINGS else ""
+    return [
+        f"{sum(counts.values())} finding(s) on protocols and your data, which fail the run only if "
+        f"a gate asks for it: {some}{more}"
+    ]
+
+
 def _failures(checks: Sequence[CheckResult]) -> list[Table]:
     """What failed of protocols, models and the suite; methods have their own table."""
     groups: dict[tuple[str, str, str], list[CheckResult]] = {}
     for result in checks:
-        failed = result.status in ("failed", KNOWN) or result.known
+        failed = result.status in ("failed", "finding", KNOWN) or result.known
         if result.over != "methods" and failed:
             about = result.protocol or result.subject or "the suite"
             groups.setdefault((result.status, result.check, about), []).append(result)

@@ -56,7 +56,10 @@ class ScoreEntry(Score):
 
 @dataclass(frozen=True)
 class CaseEntry:
-    """One case, and how every method did in it."""
+    """One case, and how every method did in it.
+
+    caveats: what a reader must know of the images and the model.
+    """
 
     id: str
     dataset: str
@@ -68,6 +71,7 @@ class CaseEntry:
     protocol_settings: dict[str, Any]
     tuning: dict[str, Any]
     scores: dict[str, ScoreEntry]
+    caveats: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ FIGURES = {
     "value_sensitivity": "hausdorff",
 }
 """The figure that speaks for a check of protocols; where none is named, the mean of its numbers."""
-DECIDED = ("passed", "failed", "known_failure")
+DECIDED = ("passed", "failed", "known_failure", "finding")
 
 
 def of_protocols(protocols: Iterable[str], checks: Sequence[CheckResult]) -> list[ProtocolTrust]:

@@ -7,8 +7,8 @@ import socket
 import stat
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,13 +19,20 @@ PAUSES = (0.01, 0.1, 0.5)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name, unique to host and process, and rename.
+    """Write a file whole or not at all."""
+    with whole(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A temporary name to write to, unique to host and process, which is renamed after the block.
 
     A killed writer leaves no half-written file under the name, and a failed one none at all.
     """
     temporary = path.with_name(temporary_name(path.name))
     try:
-        temporary.write_bytes(content)
+        yield temporary
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,22 @@ CHECKPOINTS = (25, 50, 75, 100)
 """Percentages of training after which weights are kept."""
 WRAPPERS = ("state_dict", "model", "net")
 """Under which public files keep their state dict, if it does not lie at the top."""
+SHA256 = re.compile("[0-9a-f]{64}")
+MISSING = object()
+NUMBER = (int, float)
+TUNED: dict[str, type | tuple[type, ...]] = {
+    "base": str,
+    "removal": str,
+    "grid": int,
+    "accuracy before": NUMBER,
+    "accuracy after": NUMBER,
+    "worst_cell before": NUMBER,
+    "worst_cell after": NUMBER,
+    "similarity label_probability": NUMBER,
+    "similarity total_variation": NUMBER,
+    "similarity gradcam": (*NUMBER, type(None)),
+}
+"""What must be on record about a fine-tuning; a blank leads into a fact that has parts."""
 UNUSED = "num_batches_tracked"
 """Counters of batch norms, which do nothing in eval mode."""
 
@@ -45,12 +63,19 @@ def save_weights(
 ) -> None:
     """Write the weights and, beside them, a JSON file with their hash, their size and `facts`."""
     path = weights_path(dataset, model, checkpoint, folder)
+    facts = {"dataset": dataset, "model": model, "checkpoint": checkpoint, **facts}
+    write_weights(network, path, facts)
+
+
+def write_weights(
+    network: nn.Module, path: Path, facts: dict[str, Any], metadata: dict[str, str] | None = None
+) -> None:
+    """Write weights to a file, with metadata in it, and beside it a JSON file of facts."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = save({key: value.contiguous() for key, value in network.state_dict().items()})
+    content = save(
+        {key: value.contiguous() for key, value in network.state_dict().items()}, metadata
+    )
     about = {
-        "dataset": dataset,
-        "model": model,
-        "checkpoint": checkpoint,
         **facts,
         "parameters": sum(part.numel() for part in network.parameters()),
         "torch": torch.__version__,
@@ -90,10 +115,13 @@ def read_about(
     advice = _advice(dataset, model, checkpoint)
     try:
         about = json.loads(_read(path, advice))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WeightsError(f"{path} is not JSON ({error}); {advice}") from error
-    if not isinstance(about, dict) or "sha256" not in about:
+    if not isinstance(about, dict) or not SHA256.fullmatch(str(about.get("sha256"))):
         raise WeightsError(f"{path} does not state a sha256; {advice}")
+    for fact, kinds in TUNED.items() if isinstance(checkpoint, str) else ():
+        if not isinstance(_look_up(about, fact), kinds):
+            raise WeightsError(f"{path} does not state {fact} as it should; {advice}")
     return about
 
 
@@ -123,6 +151,14 @@ def fill(network: nn.Module, state: dict[str, Tensor], path: Path) -> nn.Module:
     return network.eval()
 
 
+def _look_up(about: dict[str, Any], fact: str) -> Any:
+    """A fact, or a part of one; `MISSING` where there is none."""
+    value: Any = about
+    for part in fact.split():
+        value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
+    return value
+
+
 def _advice(dataset: str, model: str, checkpoint: int | str) -> str:
     command = "train"
     if isinstance(checkpoint, str):
@@ -134,6 +170,8 @@ def _advice(dataset: str, model: str, checkpoint: int | str) -> str:
 
 def _read(path: Path, advice: str) -> bytes:
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a file")  # a pipe would never end
         return path.read_bytes()
     except OSError as error:
         raise WeightsError(f"cannot read {path} ({error.strerror}); {advice}") from error

@@ -35,7 +35,7 @@ def render(document: Document, details: Details) -> str:
             board=board.rows(document),
             axis=board.axis(document),
             columns=board.COLUMNS,
-            remarks=terminal.remarks(document),
+            remarks=terminal.above(document),
             no_board=terminal.no_board(document),
             verdict=terminal.verdict(document),
             tone=board.tone(document),

@@ -18,6 +18,9 @@ def world(tiny):
     """The tiny world with images of 8x8, which grids can cut."""
     pixels = torch.rand(IMAGES, 2, 8, 8, generator=torch.Generator().manual_seed(3))
     attrcheck.dataset("tiny8")(lambda: tiny.dataset("tiny8", images=pixels))
+    pair = tiny.loader.pair("tiny8", "linear")
+    assert pair.network  # is traced now, which takes a few passes
+    assert pair.predictor
     return tiny
 
 

@@ -159,7 +159,7 @@ def test_what_is_caught_here_is_caught_there_in_the_same_words(world, title, tmp
 
 
 @pytest.mark.skipif(not AVAILABLE, reason="no processes of their own on this system")
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.slow)])
 def test_a_method_that_ends_its_process_leaves_a_red_run_that_says_so(pytester, workers):
     pytester.makeconftest(TINY + source_of("leaves", "os._exit(0)"))
     pytester.makepyfile(test_suite=ITEMS)

@@ -60,6 +60,7 @@ def test_a_finding_is_shown_and_counted_and_the_run_is_green(project):
     assert "| dummy_floor | morf | finding" in " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_a_gate_makes_it_fail_the_run_and_without_a_report_it_is_shown_too(project):
     result = run(project, "-n2", "--attr-gate=morf.dummy_floor <= 0.1")
     assert result.ret == 1

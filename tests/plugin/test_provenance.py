@@ -58,7 +58,7 @@ def test_a_score_that_is_missing_has_no_fingerprint(project):
     assert all("mine" not in names for names in found["run"]["provenance"][0]["created"].values())
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.slow)])
 def test_a_run_says_how_many_entries_it_verified(project, workers):
     run(project, *REPORT)
     assert report(project)["run"].get("verified") is None

@@ -117,6 +117,7 @@ def test_specs_on_the_command_line_become_cases(project):
     assert ids == ["pets2-mine-lerf", "pets2-mine-morf"]
 
 
+@pytest.mark.slow
 def test_models_by_prefix_meet_only_what_does_not_ship_with_attrcheck(project):
     project.makepyfile(
         fake_models="""
@@ -140,6 +141,7 @@ def resolve(rest, leaf=()):
     result.stderr.fnmatch_lines(["*none of the models selected knows any of the datasets*"])
 
 
+@pytest.mark.slow
 def test_the_ini_file_says_the_same_with_paths_from_the_root(project):
     project.makeini("[pytest]\nattr_datasets = pets=folder:data/val\nattr_models = mine\n")
     assert collected(project)[0][0] == "pets-mine-lerf"

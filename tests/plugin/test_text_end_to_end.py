@@ -81,7 +81,7 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     assert sum(r"\x1b[31mred" in message for message in told) >= 4
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n1", marks=pytest.mark.slow)])
 def test_a_traceback_is_escaped_and_cut_too(project, workers):
     """A check that raises is a fault of its author's, told with a traceback."""
     with (project.path / "conftest.py").open("a") as file:

@@ -84,6 +84,7 @@ def test_a_killed_worker_is_named_the_run_is_incomplete_and_can_be_resumed(proje
     assert report(project, "fresh") == report(project)
 
 
+@pytest.mark.slow
 def test_no_worker_left_to_restart_is_incomplete_too(project):
     flag = str(project.path / "died")
     project.makeconftest(TINY + method("mine", SUICIDE.format(flag=flag).strip()))
@@ -113,6 +114,7 @@ def test_the_installed_suites_serve_a_project_that_has_only_a_conftest(pytester)
     result.stdout.fnmatch_lines(["*4 cases x 2 methods*", "*1*exact*4/4*"])
 
 
+@pytest.mark.slow
 def test_workers_share_the_cores_and_do_not_spin(pytester):
     pytester.makeconftest(TINY)
     pytester.makepyfile(
@@ -135,6 +137,7 @@ def test_workers_share_the_cores_and_do_not_spin(pytester):
     result.assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_what_is_deselected_is_not_expected(project):
     result = project.runpytest_subprocess(*RUN, "-n1", "-k", "linear")
     result.assert_outcomes(passed=2)
@@ -158,6 +161,7 @@ attrcheck.method("mine_random")(functools.partial(noisy, numpy.random.default_rn
 """
 
 
+@pytest.mark.slow
 def test_a_method_whose_key_is_random_is_warned_of(project):
     project.makeconftest(TINY + RANDOM)
     result = project.runpytest_subprocess(*RUN, "--attr-models=linear", "-n2")

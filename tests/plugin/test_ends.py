@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from attrcheck.plugin.ends import Ended, Signals
+from attrcheck.report.files import FORMATS
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -244,7 +245,7 @@ def test_a_run_that_is_killed_leaves_no_report_that_could_be_taken_for_its_own(
     project.makeconftest(TINY)
     run = (*RUN, "--attr-methods=exact", f"-n{workers}")
     project.runpytest_subprocess(*run, "--attr-models=linear").assert_outcomes(passed=2)
-    assert sorted(path.name for path in earlier.parent.iterdir()) == ["report.json", "report.md"]
+    assert sorted(path.name for path in earlier.parent.iterdir()) == sorted(FORMATS)
     assert len(json.loads(earlier.read_text())["cases"]) == 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrcheck.report import notable, terminal
+from attrcheck.report import notable, terminal, trust
 from attrcheck.report.text import (
     MOST_IN_CELL,
     for_markdown_cell,
@@ -29,7 +29,7 @@ def render(document: Document) -> str:
         *_gates(document),
         "## Leaderboard",
         _board(document),
-        *_section("## Notable", notable.lines(document)),
+        *_section("## Notable", [*notable.lines(document), *trust.findings(document)]),
         *_section("## Without a score", terminal.footer(document)),
         LINKS,
         _run(document),

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from attrcheck.store.digests import digest
 from attrcheck.tensors.draws import shuffles
 
-KEPT_BYTES = 2**28
+KEPT_BYTES = 2**26
 """The size of the ranks that are remembered: enough for all methods on an embedded pair."""
 RANKS: OrderedDict[str, Tensor] = OrderedDict()
 """By the maps and seeds that they were made from, the least recently used first."""

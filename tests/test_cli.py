@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import attrcheck
-from attrcheck.cli import FAMILIES, main, passes
+from attrcheck.cli import main
+from attrcheck.cli.listing import FAMILIES, passes
 from attrcheck.contracts import Method, Tuning
 from attrcheck.store.entries import Entry, Store
 

@@ -32,14 +32,15 @@ FLOORS = (
     ("engine",),
     ("report",),
     ("attrcheck",),  # the public face, attrcheck/__init__.py
-    ("plugin", "testing", "cli"),
+    ("plugin", "testing"),
+    ("cli",),
 )
 """Bottom to top: a room imports from floors below it; a single module, also what stands before it
 on its own floor."""
 
 LAZY = {
     ("plugin/*", "attrcheck"): "every pytest run loads the plugin; an idle one pays for nothing",
-    ("cli.py", "attrcheck"): "`attrcheck list` answers without torch",
+    ("cli/*", "attrcheck"): "`attrcheck list` answers without torch",
     ("contracts.py", "numpy"): "the plugin knows the nouns without numpy",
     ("errors.py", "difflib"): "only needed when something went wrong",
     ("registry.py", "importlib.metadata"): "slow, and an idle plugin asks for no name",

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attrcheck.cli import REPORT_FORMATS, main
+from attrcheck.cli import main
+from attrcheck.cli.reports import REPORT_FORMATS
 from attrcheck.errors import AttrcheckError
 from attrcheck.report import exports, files
 from attrcheck.report.details import Details

@@ -1,0 +1,29 @@
+"""The command line beside pytest: one module for each family of commands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrcheck.cli import listing, reports, stores, training, trying
+from attrcheck.errors import AttrcheckError, cut
+from attrcheck.plugin import tables
+from attrcheck.report.text import for_terminal
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 if it went well, 1 with one clear line if not."""
+    parser = argparse.ArgumentParser(prog="attrcheck", description="pytest for attribution methods")
+    commands = parser.add_subparsers(required=True)
+    for family in (listing, training, stores, reports, trying):
+        family.add(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        tables.bind(tables.find(Path.cwd()))
+        chosen.run(chosen)
+    except AttrcheckError as error:
+        print(for_terminal(cut(f"attrcheck: {error}")), file=sys.stderr)
+        return 1
+    return 0

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
+REPEATED = "failed for the same cause"
+"""What pytest counts failures as that say nothing new."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
 UNSTEADY = (
@@ -141,6 +143,8 @@ class Controller:
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
             self.session.excuse(report.nodeid)
+        if report.when == "call" and report.failed:
+            self.session.fail(report.nodeid, report.longreprtext)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Note that workers may still be at work: after Ctrl-C, a signal or `pytest.exit`."""
@@ -171,7 +175,7 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, details, findings, publish
+            from attrcheck.plugin.conclusion import conclude, details, in_short, publish
             from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
@@ -192,7 +196,7 @@ class Controller:
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
-            self.lines += findings(document)
+            self.lines += in_short(document)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
@@ -238,6 +242,9 @@ class Controller:
             return report.outcome, "", report.outcome.upper()
         if report.when == "call" and self.session.is_finding(report.nodeid):
             return "findings", "f", ("FINDING", {"yellow": True})
+        if report.when == "call" and report.nodeid in self.session.repeated:
+            # Failed like any other, but the cause is shown once, with all its cases.
+            return REPEATED, "F", ("FAILED", {"red": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

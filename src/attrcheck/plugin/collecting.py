@@ -78,7 +78,6 @@ def generate(metafunc: pytest.Metafunc) -> None:
     parameters: list[Case] | list[CheckRequest]
     try:
         cases = selection.cases(config)
-        selection.check_gates(config, cases)
         parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"

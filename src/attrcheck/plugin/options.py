@@ -259,7 +259,7 @@ def selects(config: pytest.Config) -> bool:
     Names in the ini file wait until an attrcheck item is collected: the conftest that registers
     them may not be part of this run.
     """
-    return any(config.getoption(f"attr_{kind}") for kind in (*SELECTIONS, "gate"))
+    return any(config.getoption(f"attr_{kind}") for kind in SELECTIONS)
 
 
 def share(config: pytest.Config, name: str) -> float:

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from attrcheck import gate
 from attrcheck.checks import check
 from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords
-from attrcheck.errors import AttrcheckError, suggest
+from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
 from attrcheck.plugin import suites, tables
-from attrcheck.plugin.options import SELECTIONS, gates, given, suite, unchecked, value
+from attrcheck.plugin.options import SELECTIONS, given, suite, unchecked, value
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
@@ -69,12 +68,6 @@ def check_names(config: pytest.Config) -> None:
                 KINDS[kind].select(patterns(config, kind))
             except AttrcheckError as error:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
-    if config.getoption("attr_gate") and config.getoption("numprocesses", None):
-        # Every worker would say so, at length.
-        try:
-            check_gates(config, cases(config))
-        except AttrcheckError as error:
-            raise pytest.UsageError(str(error)) from error
 
 
 def cases(config: pytest.Config) -> list[Case]:
@@ -85,18 +78,6 @@ def cases(config: pytest.Config) -> list[Case]:
         patterns(config, "protocols"),
         str(value(config, "profile")),
     )
-
-
-def check_gates(config: pytest.Config, there: Iterable[Case]) -> None:
-    """An error for a gate on a name that is not in the run: before it, not after an hour."""
-    for rule in gates(config):
-        known = methods(config) if rule.kind == "method" else [case.protocol for case in there]
-        names: gate.Figures = {name: {rule.figure: None} for name in known}
-        if not rule.select(names):
-            raise AttrcheckError(
-                f"gate {rule.text!r}: no {rule.kind} of this run matches {rule.subject!r}; "
-                + suggest(rule.subject, names)
-            )
 
 
 def methods(config: pytest.Config) -> list[str]:

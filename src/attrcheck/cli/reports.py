@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attrcheck.cli.parsing import Commands
 
-REPORT_FORMATS = ("text", "html", "md", "csv", "images", "latex", "json")  # of report.exports
+REPORT_FORMATS = (
+    "text",
+    "html",
+    "md",
+    "csv",
+    "images",
+    "latex",
+    "json",
+    "summary",
+    "badge",
+    "trend",
+)  # of report.exports
 
 
 def add(commands: Commands) -> None:

@@ -17,7 +17,7 @@ from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
-from attrcheck.report import causes, exports, files, terminal, trust
+from attrcheck.report import causes, exports, files, summary, terminal, trust
 from attrcheck.report import document as documents
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.text import for_terminal
@@ -83,6 +83,19 @@ def publish(
         lines.append(for_terminal(f"written: {', '.join(str(path) for path in paths)}"))
     problems = [for_terminal(problem) for problem in problems]
     return lines, [RunVerdict("report", False, problems)] if problems else []
+
+
+def summarise(document: Document, file: str) -> list[str]:
+    """Append a summary to the file that CI shows; a line for the terminal if that fails."""
+    try:
+        text = summary.render(document)
+        with open(file, "a", encoding="utf-8") as page:
+            page.write(f"{text}\n")
+    except Exception as error:  # a summary is no reason for a run to fail
+        return [
+            for_terminal(cut(f"warning: no summary in {file}: {type(error).__name__}: {error}"))
+        ]
+    return []
 
 
 def in_short(document: Document) -> list[str]:

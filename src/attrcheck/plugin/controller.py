@@ -26,6 +26,8 @@ NAME = "attrcheck-controller"
 """Of the plugin."""
 REPEATED = "failed for the same cause"
 """What pytest counts failures as that say nothing new."""
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The environment variable that names the file which GitHub shows on the page of a job."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
 UNSTEADY = (
@@ -175,7 +177,13 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, details, in_short, publish
+            from attrcheck.plugin.conclusion import (
+                conclude,
+                details,
+                in_short,
+                publish,
+                summarise,
+            )
             from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
@@ -197,6 +205,8 @@ class Controller:
             verdicts += problems
         else:
             self.lines += in_short(document)
+        if page := os.environ.get(SUMMARY):
+            self.lines += summarise(document, page)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")

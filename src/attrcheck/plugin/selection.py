@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attrcheck.checks import check
-from attrcheck.contracts import Check
+from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords
@@ -77,6 +77,26 @@ def methods(config: pytest.Config) -> list[str]:
     if asks(wanted):
         return chosen
     return [name for name in affordable(value(config, "profile")) if name in chosen]
+
+
+def cases(config: pytest.Config) -> list[Case]:
+    """The cases selected."""
+    return table(
+        patterns(config, "datasets"),
+        patterns(config, "models"),
+        patterns(config, "protocols"),
+        str(value(config, "profile")),
+    )
+
+
+def names(config: pytest.Config) -> dict[str, list[str]]:
+    """What gates may name: each `method`, `case` and `protocol` selected."""
+    chosen = cases(config)
+    return {
+        "method": methods(config),
+        "case": [case.id for case in chosen],
+        "protocol": list(dict.fromkeys(case.protocol for case in chosen)),
+    }
 
 
 def checks(config: pytest.Config) -> list[Check]:

@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attrcheck.cli.parsing import Commands
 
-REPORT_FORMATS = (
-    "text",
-    "html",
-    "md",
-    "csv",
-    "images",
-    "latex",
-    "json",
-    "summary",
-    "badge",
-    "trend",
-)  # of report.exports
+REPORT_FORMATS = (  # of report.exports
+    *("text", "html", "md", "csv", "images", "latex", "json", "badge", "trend"),
+)
 
 
 def add(commands: Commands) -> None:

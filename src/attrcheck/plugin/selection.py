@@ -70,6 +70,15 @@ def check_names(config: pytest.Config) -> None:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
 
 
+def methods(config: pytest.Config) -> list[str]:
+    """The methods selected; where none is asked for, those that the profile affords."""
+    wanted = patterns(config, "methods")
+    chosen = method.select(wanted)
+    if asks(wanted):
+        return chosen
+    return [name for name in affordable(value(config, "profile")) if name in chosen]
+
+
 def cases(config: pytest.Config) -> list[Case]:
     """The cases selected."""
     return table(
@@ -80,13 +89,14 @@ def cases(config: pytest.Config) -> list[Case]:
     )
 
 
-def methods(config: pytest.Config) -> list[str]:
-    """The methods selected; where none is asked for, those that the profile affords."""
-    wanted = patterns(config, "methods")
-    chosen = method.select(wanted)
-    if asks(wanted):
-        return chosen
-    return [name for name in affordable(value(config, "profile")) if name in chosen]
+def names(config: pytest.Config) -> dict[str, list[str]]:
+    """What gates may name: each `method`, `case` and `protocol` selected."""
+    chosen = cases(config)
+    return {
+        "method": methods(config),
+        "case": [case.id for case in chosen],
+        "protocol": list(dict.fromkeys(case.protocol for case in chosen)),
+    }
 
 
 def checks(config: pytest.Config) -> list[Check]:

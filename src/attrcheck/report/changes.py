@@ -174,15 +174,20 @@ def rests_on(comparison: Comparison) -> str:
     )
 
 
+def ordered(comparison: Comparison) -> list[Change]:
+    """The changes, the worse ones first and of these the largest."""
+    return sorted(
+        comparison.changes,
+        key=lambda c: (ORDER.index(c.kind), -abs(c.difference or 0), c.case, c.method),
+    )
+
+
 def changes_table(
     comparison: Comparison, most: int | None = None, most_in_name: int = MOST_IN_LINE
 ) -> Table:
     """The scores that moved, the worse ones first; all of them, or so many."""
-    ordered = sorted(
-        comparison.changes,
-        key=lambda c: (ORDER.index(c.kind), -abs(c.difference or 0), c.case, c.method),
-    )
-    shown = ordered[:most]
+    every = ordered(comparison)
+    shown = every[:most]
     rows = [
         [
             *(change.kind, shorten(change.method, most_in_name), change.case),
@@ -192,9 +197,9 @@ def changes_table(
         ]
         for change in shown
     ]
-    there = [kind for kind in KINDS if any(change.kind == kind for change in ordered)]
+    there = [kind for kind in KINDS if any(change.kind == kind for change in every)]
     legend = "; ".join(f"{kind}: {KINDS[kind]}" for kind in there)
-    hidden = len(ordered) - len(shown)
+    hidden = len(every) - len(shown)
     more = f"... and {hidden} more. " if hidden else ""
     return Table("Scores that moved", HEADERS, rows, f"{more}{legend[:1].upper()}{legend[1:]}.")
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from attrcheck.engine.wire import loads
 from attrcheck.errors import AttrcheckError
-from attrcheck.report import badges, files, markdown, summary, terminal
+from attrcheck.report import badges, changes, comparing, files, markdown, summary, terminal
+from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import Details
 from attrcheck.report.document import SCHEMA
+from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
 from attrcheck.report.text import for_latex, for_terminal
 from attrcheck.report.types import Document
@@ -35,9 +37,14 @@ def read(path: Path) -> tuple[Document, Details]:
     """
     file = path / files.JSON if path.is_dir() else path
     document = read_document(file)
-    beside = file.with_name(files.DETAILS)
+    beside = details_of(file)
     details = _revive(Details, beside) if beside.exists() else Details()
     return document, details if details.started == document.run.started else Details()
+
+
+def details_of(file: Path) -> Path:
+    """Where the details of a report are: report.json has report.details.json beside it."""
+    return file.with_suffix(f".details{file.suffix}")
 
 
 def read_document(file: Path) -> Document:
@@ -108,21 +115,40 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     "images": images_as_csv,
     "latex": as_latex,
     "json": lambda document, details: files.as_json(document),
-    "summary": lambda document, details: summary.render(document),
     "badge": badges.badge,
     "trend": badges.trend,
 }
 """By name; `images` is a CSV of the scores of single images."""
 
 
+COMPARISONS: dict[str, Callable[[Comparison], str]] = {
+    "text": changes.render,
+    "md": changes.as_markdown,
+    "html": comparison_page.render,
+    "json": changes.as_json,
+}
+"""Formats of a comparison, by name."""
+
+
 def summarised(path: Path) -> str:
     """The summary of a written report, with what moved if it was compared with a baseline."""
-    return summary.render(read(path)[0])
+    beside = (path if path.is_dir() else path.parent) / files.COMPARISON
+    comparison = _revive(Comparison, beside) if beside.exists() else None
+    return summary.render(read(path)[0], comparison)
 
 
 def show(path: Path, name: str, output: Path | None) -> None:
     """Print a written report in a format, or write it to a file."""
-    text = FORMATS[name](*read(path))
+    _put(FORMATS[name](*read(path)), output)
+
+
+def show_comparison(old: Path, new: Path, name: str, output: Path | None) -> None:
+    """Print what moved between two written reports in a format, or write it to a file."""
+    comparison = comparing.compare(read(old), read(new), (str(old), str(new)))
+    _put(COMPARISONS[name](comparison), output)
+
+
+def _put(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return

@@ -5,19 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import cut
-from attrcheck.report import markdown
+from attrcheck.report import changes, markdown
+from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import Details
+from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
 from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
 from attrcheck.store.files import write_whole
 
-JSON, DETAILS = "report.json", "report.details.json"
+JSON, DETAILS, COMPARISON = "report.json", "report.details.json", "comparison.json"
 
 
 def set_aside(folder: Path) -> None:
@@ -25,7 +28,7 @@ def set_aside(folder: Path) -> None:
 
     It stays until a complete report takes its place. Of two, that of the complete run stays.
     """
-    for path in (folder / name for name in FORMATS):
+    for path in (folder / name for name in NAMES):
         with suppress(OSError):  # then it cannot be written either, which is told at the end
             if path.is_file():
                 if previous(path).exists():
@@ -36,7 +39,7 @@ def set_aside(folder: Path) -> None:
 
 def restore(folder: Path) -> None:
     """Give the report that was set aside its names back."""
-    for path in (folder / name for name in FORMATS):
+    for path in (folder / name for name in NAMES):
         with suppress(OSError):
             previous(path).rename(path)
 
@@ -47,13 +50,28 @@ def previous(path: Path) -> Path:
 
 
 def write(
-    document: Document, folder: Path, details: Details | None = None
+    document: Document,
+    folder: Path,
+    details: Details | None = None,
+    comparison: Comparison | None = None,
 ) -> tuple[list[Path], list[str]]:
-    """Write the report in every format: the files written, and for each other one why it is not."""
+    """Write the report in every format: the files written, and for each other one why it is not.
+
+    comparison: with a baseline, if there is one; where it compares anything, it has files too.
+    """
     paths, problems = [], []
-    for name, render in FORMATS.items():
+    renders: dict[str, Callable[[], str]] = {
+        name: partial(render, document, details or Details()) for name, render in FORMATS.items()
+    }
+    if comparison is not None and not comparison.nothing:
+        renders |= {name: partial(render, comparison) for name, render in COMPARISONS.items()}
+    elif not document.missing:
+        for name in COMPARISONS:
+            with suppress(OSError):
+                previous(folder / name).unlink(missing_ok=True)
+    for name, make in renders.items():
         try:
-            content = render(document, details or Details()).encode()
+            content = make().encode()
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / name, content)
             if not document.missing:
@@ -99,3 +117,9 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     "report.html": page.render,
 }
 """The files of a report, and what makes their text."""
+COMPARISONS: dict[str, Callable[[Comparison], str]] = {
+    COMPARISON: changes.as_json,
+    "comparison.html": comparison_page.render,
+}
+"""The files of a comparison with a baseline, likewise."""
+NAMES = (*FORMATS, *COMPARISONS)

@@ -60,12 +60,9 @@ def shown(document: Document) -> list[str]:
         name
         for rule in map(gate.parse, (result.rule for result in document.gates))
         if rule.kind == "method"
-        for name in rule.select(dict.fromkeys(names, _NO_FIGURES))
+        for name in filter(rule.about, names)
     ]
     return list(dict.fromkeys([*names[:TOP], *gated]))
-
-
-_NO_FIGURES: dict[str, gate.Figure | None] = {}
 
 
 def _gates(document: Document) -> str:

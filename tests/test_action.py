@@ -90,4 +90,4 @@ def test_a_comment_that_fails_does_not_fail_the_job(tmp_path):
     done = run_step("Comment", tmp_path, {"token": "secret"}, repository, **known)
     assert done.returncode == 0
     assert "::warning::" in done.stdout
-    assert "report.json cannot be read" in done.stderr
+    assert "attr-report cannot be read" in done.stderr

@@ -178,7 +178,7 @@ def ordered(comparison: Comparison) -> list[Change]:
     """The changes, the worse ones first and of these the largest."""
     return sorted(
         comparison.changes,
-        key=lambda c: (ORDER.index(c.kind), -abs(c.difference or 0), c.case, c.method),
+        key=lambda c: (ORDER.index(c.kind), -c.size, c.case, c.method),
     )
 
 

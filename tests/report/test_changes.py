@@ -49,7 +49,7 @@ def test_the_terminal_has_both_boards_side_by_side_and_the_scores_that_moved():
     assert board[1].split() == ["2", "1", "mine", "-0.80", "+0.80", "-1.61", "2"]
     moved = lines[lines.index("Scores that moved") + 4]
     assert moved.split() == [
-        *("worse", "mine", "a-x-down", "0.2472", "0.5472", "+0.3", "[+0.3,", "+0.3]"),
+        *("worse", "mine", "a-x-down", "0.2408", "0.5408", "+0.3", "[+0.3,", "+0.3]"),
         *("2", "1"),
     ]
     assert max(map(len, board[:2])) < 80

@@ -22,7 +22,7 @@ from attrcheck.report import document as documents
 from attrcheck.report.baselines import Baseline
 from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import MAPS, Details
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import for_terminal, one_line
 from attrcheck.report.types import Document, Run, SettingsShown
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
@@ -96,7 +96,7 @@ def publish(
 
 def moves(document: Document) -> list[str]:
     """What moved against the baseline, for a terminal that shows no report."""
-    return [for_terminal(line) for line in document.baseline]
+    return [for_terminal(one_line(line)) for line in document.baseline]
 
 
 def findings(document: Document) -> list[str]:

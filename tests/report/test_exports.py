@@ -107,7 +107,7 @@ def test_a_report_is_written_to_a_file(folder, capsys):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (None, "cannot be read (No such file or directory)"),
+        (None, "give the folder of a report, or the store of a run that came to its end"),
         ("{", "is not a report of this version of attrcheck"),
         ('{"schema": 2}', "is not a report of this version of attrcheck"),
         ("schema 1", "is a report of schema 1, and this version reads 2"),
@@ -123,5 +123,29 @@ def test_what_is_not_a_report_is_refused_by_name(folder, capsys, content, why):
         path.write_text(content)
     assert main(["report", str(folder)]) == 1
     message = capsys.readouterr().err
-    assert str(path) in message
+    assert str(folder) in message
     assert why in message
+
+
+def test_a_store_is_as_good_as_the_report_of_its_last_run(folder, capsys):
+    store = folder / "store"
+    files.keep(*with_folder(store / "report"))
+    assert main(["report", str(store), "--format", "html"]) == 0
+    assert capsys.readouterr().out == (folder / "report.html").read_text(encoding="utf-8")
+    assert exports.read_document(store) == exports.read_document(folder / "report.json")
+
+
+def test_full_size_maps_follow_the_page(folder, tmp_path_factory):
+    (folder / "report.maps" / "d0-net").mkdir(parents=True)
+    (folder / "report.maps" / "d0-net" / "0.png").write_bytes(b"picture")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for place in (elsewhere, folder):
+        exports.show(folder, "html", place / "page.html")
+        assert (place / "report.maps" / "d0-net" / "0.png").read_bytes() == b"picture"
+    exports.show(folder, "md", (other := tmp_path_factory.mktemp("other")) / "page.md")
+    assert [path.name for path in other.iterdir()] == ["page.md"]
+
+
+def with_folder(folder):
+    document, details = page()
+    return document, folder, details

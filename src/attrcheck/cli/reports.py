@@ -15,7 +15,13 @@ REPORT_FORMATS = ("text", "html", "md", "csv", "images", "latex", "json")  # of 
 def add(commands: Commands) -> None:
     """`report`."""
     reporter = commands.add_parser("report", help="show a report that was written, in any format")
-    reporter.add_argument("path", nargs="?", type=Path, default=Path("attr-report"))
+    reporter.add_argument(
+        "path",
+        nargs="?",
+        type=Path,
+        default=Path("attr-report"),
+        help="report folder, report.json, or store; default: attr-report",
+    )
     reporter.add_argument("--format", choices=REPORT_FORMATS, default="text")
     reporter.add_argument("--output", type=Path, metavar="FILE", help="default: print it")
     reporter.set_defaults(run=show_report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,12 +15,13 @@ import numpy as np
 from attrcheck.engine.wire import loads
 from attrcheck.errors import AttrcheckError
 from attrcheck.report import files, markdown, terminal
-from attrcheck.report.details import Details
+from attrcheck.report.details import MAPS, Details
 from attrcheck.report.document import SCHEMA
 from attrcheck.report.html import page
 from attrcheck.report.text import for_latex, for_terminal
 from attrcheck.report.types import Document
 from attrcheck.store.files import write_whole
+from attrcheck.store.inventory import REPORT
 
 T = TypeVar("T")
 
@@ -29,19 +31,33 @@ IMAGES = ("case", "method", "image", "score")
 
 
 def read(path: Path) -> tuple[Document, Details]:
-    """A report and its details, from `report.json` or the folder that it is in.
+    """A report and its details; see `locate` for what the path may be.
 
     Without details, or with those of another run, it has no pictures.
     """
-    file = path / files.JSON if path.is_dir() else path
+    file = locate(path)
     document = read_document(file)
     beside = file.with_name(files.DETAILS)
     details = _revive(Details, beside) if beside.exists() else Details()
     return document, details if details.started == document.run.started else Details()
 
 
-def read_document(file: Path) -> Document:
-    """The document in a file; an error says what is wrong with it."""
+def locate(path: Path) -> Path:
+    """The `report.json` of a report's folder or of a store; a file is taken for one."""
+    if not path.is_dir():
+        return path
+    for file in (path / files.JSON, path / REPORT / files.JSON):
+        if file.is_file():
+            return file
+    raise AttrcheckError(
+        f"there is no report in {path}: give the folder of a report, or the store of a run that "
+        "came to its end"
+    )
+
+
+def read_document(path: Path) -> Document:
+    """The document of a report; an error says what is wrong with it."""
+    file = locate(path)
     document = _revive(Document, file)
     if document.schema != SCHEMA:
         raise AttrcheckError(
@@ -120,8 +136,11 @@ def show(path: Path, name: str, output: Path | None) -> None:
         return
     try:
         write_whole(output, text.encode())
+        maps, beside = locate(path).with_name(MAPS), output.absolute().with_name(MAPS)
+        if name == "html" and maps.is_dir() and not (beside.exists() and beside.samefile(maps)):
+            shutil.copytree(maps, beside, dirs_exist_ok=True)
     except OSError as error:
-        raise AttrcheckError(f"{output} cannot be written ({error.strerror})") from error
+        raise AttrcheckError(f"{output} cannot be written ({error.strerror or error})") from error
 
 
 def _revive(kind: type[T], file: Path) -> T:

@@ -100,7 +100,7 @@ def test_without_the_flag_only_the_store_has_the_report(project):
     result.stdout.no_fnmatch_line("*Meta-Rank*")
     assert not (project.path / "attr-report").exists()
     document, details = exports.read(project.path / ".attrcheck")
-    assert [entry.method for entry in document.leaderboard][0] == "exact"
+    assert document.leaderboard[0].method == "exact"
     assert details.exhibits
 
 

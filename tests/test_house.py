@@ -31,6 +31,7 @@ FLOORS = (
     ("checks", "laws", "papers"),
     ("engine",),
     ("report",),
+    ("notebook",),
     ("attrcheck",),  # the public face, attrcheck/__init__.py
     ("plugin", "testing"),
     ("cli",),

@@ -39,11 +39,20 @@ def plain(value: Any) -> Any:
         if "status" in value and "check" not in value:
             value = {key: item for key, item in (DEFAULTS | value).items() if key not in ADDED}
         return {
-            RENAMED.get(key, key): plain(item)
+            RENAMED.get(key, key): rounded(item) if key == "curve" else plain(item)
             for key, item in value.items()
             if key not in VOLATILE | PROSE
         }
     return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def rounded(curve: Any) -> Any:
+    """A curve in the seven digits that reports have today."""
+    if isinstance(curve, dict):
+        return {axis: rounded(values) for axis, values in curve.items()}
+    if isinstance(curve, list):
+        return [rounded(value) for value in curve]
+    return float(f"{curve:.7g}") if isinstance(curve, float) else curve
 
 
 def differences(one: Any, other: Any, at: str = "") -> list[str]:

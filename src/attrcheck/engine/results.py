@@ -36,8 +36,12 @@ class Curve:
         """The curve of a reduction, where there is one."""
         if axes is None:
             return None
-        x, y = ([value if math.isfinite(value) else None for value in axis] for axis in axes)
-        return cls(x, y)
+        return cls(*([_point(value) for value in axis] for axis in axes))
+
+
+def _point(value: float) -> float | None:
+    """A value in seven digits: curves are for looking, and were a quarter of every report."""
+    return float(f"{value:.7g}") if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)

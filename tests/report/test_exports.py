@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -83,11 +84,50 @@ def test_the_csv_of_images_averages_to_the_scores():
 
 def test_latex_prints_the_board_and_escapes_names():
     text = exports.as_latex(*page(methods=["one_two%", r"a\b"]))
-    assert text.startswith("\\begin{tabular}{rlrrrr}\n\\toprule\n")
+    first, rest = text.split("\n", 1)
+    assert first == r"% 6 cases; needs \usepackage{booktabs}"
+    assert rest.startswith("\\begin{tabular}{rlrrrr}\n\\toprule\n")
     assert text.endswith("\\bottomrule\n\\end{tabular}\n")
-    assert r"1 & one\_two\% & $+" in text
+    assert r"1 & one\_two\% & $\mathbf{+" in text
     assert r"a\textbackslash{}b" in text
     assert text.count(r" \\") == 4
+
+
+def test_latex_has_the_best_of_each_column_in_bold_as_it_is_printed():
+    document, details = page()
+    figures = [(1.234, 2.0, 0.5), (1.231, 1.96, None), (0.5, 3.0, 0.25)]
+    board = [
+        replace(entry, meta_rank=kappa, mean_rank=mean, wins=wins)
+        for entry, (kappa, mean, wins) in zip(document.leaderboard, figures, strict=False)
+    ]
+    text = exports.as_latex(replace(document, leaderboard=board), details)
+    cells = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines()[5:8]]
+    assert [[row[2], row[4], row[5]] for row in cells] == [
+        [r"$\mathbf{+1.23}$", r"$\mathbf{2.0}$", r"$\mathbf{50}$"],
+        [r"$\mathbf{+1.23}$", r"$\mathbf{2.0}$", "--"],
+        ["$+0.50$", "$3.0$", "$25$"],
+    ]
+
+
+def test_parquet_has_the_rows_of_the_images(folder, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = folder / "images.parquet"
+    assert main(["report", str(folder), "--format", "parquet", "--output", str(out)]) == 0
+    table = parquet.read_table(out).to_pydict()
+    found = rows(exports.images_as_csv(*page()))
+    assert list(table) == ["case", "method", "image", "score"]
+    assert table["method"] == [row["method"] for row in found]
+    assert table["score"] == [float(row["score"]) for row in found]
+    assert main(["report", str(folder), "--format", "parquet"]) == 1
+    assert "parquet is not a text to print: add --output FILE" in capsys.readouterr().err
+
+
+def test_without_pyarrow_the_remedy_is_named(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    out = folder / "images.parquet"
+    assert main(["report", str(folder), "--format", "parquet", "--output", str(out)]) == 1
+    assert 'Parquet needs pyarrow: pip install "attrcheck[parquet]"' in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_without_a_board_there_is_no_latex():

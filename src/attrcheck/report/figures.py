@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from attrcheck.engine.pictures import coloured
 from attrcheck.errors import AttrcheckError, suggest
-from attrcheck.report import terminal
+from attrcheck.report import exports, terminal
 from attrcheck.report.details import Details
 from attrcheck.report.text import for_terminal
-from attrcheck.report.types import CaseEntry, Document
+from attrcheck.report.types import BoardEntry, CaseEntry, Document
+from attrcheck.store.files import write_whole
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Of curves; colour-blind people can tell them apart."""
@@ -25,6 +29,11 @@ BEST = 5
 """Methods that curves and galleries show unasked, and `random`."""
 ROWS = 8
 """Images that a gallery shows."""
+KINDS = ("pdf", "png", "svg")
+"""Of files that a figure is written to, by their ends."""
+DPI = 150
+LINE = 16
+"""Letters of a name that fit over a map."""
 NORMAL = 1.96
 """Standard errors on either side that make a 95% band."""
 
@@ -33,14 +42,44 @@ class Drawing(Figure):
     """A figure that notebooks show; pyplot, which remembers all figures, knows nothing of it."""
 
     def _repr_png_(self) -> bytes:
-        content = io.BytesIO()
-        self.savefig(content, format="png", dpi=100, bbox_inches="tight")
-        return content.getvalue()
+        return content_of(self, "png")
 
 
-def board(document: Document) -> Drawing:
-    """Every method's Meta-Rank with its interval, the best at the top."""
-    entries = document.leaderboard
+def draw(
+    path: Path, output: Path, case: str = "", pair: str = "", methods: Sequence[str] = ()
+) -> None:
+    """Write a figure of a report: the curves of a case, images of a pair, or else the board."""
+    kind = output.suffix.lower().removeprefix(".")
+    if kind not in KINDS:
+        raise AttrcheckError(f"{output} must end in {', '.join(KINDS)}")
+    document, details = exports.read(path)
+    if case:
+        figure = curves(document, details, case, methods)
+    elif pair:
+        figure = gallery(document, details, pair, methods)
+    else:
+        figure = board(document, methods)
+    try:
+        write_whole(output, content_of(figure, kind))
+    except OSError as error:
+        raise AttrcheckError(f"{output} cannot be written ({error.strerror})") from error
+
+
+def content_of(figure: Figure, kind: str) -> bytes:
+    """A figure as the content of a file; alike whenever it is drawn, and with fonts for papers."""
+    dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    content = io.BytesIO()
+    with rc_context({"pdf.fonttype": 42, "svg.hashsalt": "attrcheck"}):
+        figure.savefig(content, format=kind, dpi=DPI, bbox_inches="tight", metadata=dated.get(kind))
+    return content.getvalue()
+
+
+def board(document: Document, methods: Sequence[str] = ()) -> Drawing:
+    """The Meta-Ranks of some methods, or of all, with their intervals, the best at the top."""
+    known = [entry.method for entry in document.leaderboard]
+    if unknown := [name for name in methods if known and name not in known]:
+        raise AttrcheckError(f"{unknown[0]!r} is not on the board: {suggest(unknown[0], known)}")
+    entries = [entry for entry in document.leaderboard if not methods or entry.method in methods]
     if not entries:
         raise AttrcheckError(f"nothing to draw: {terminal.no_board(document)}")
     figure = Drawing(figsize=(6, 0.6 + 0.2 * len(entries)), layout="constrained")
@@ -54,7 +93,7 @@ def board(document: Document) -> Drawing:
     axes.axvline(0, color=FAINT, linewidth=0.5, zorder=0)
     axes.set_yticks(range(len(entries)), [_plain(entry.method) for entry in entries], fontsize=7)
     axes.set_ylim(len(entries) - 0.5, -0.5)
-    axes.set_xlabel("Meta-Rank, with 95% interval")
+    axes.set_xlabel(f"Meta-Rank, with 95% interval{_key(document, entries)}", fontsize=8)
     _bare(axes, "left")
     return figure
 
@@ -135,7 +174,7 @@ def sheet(
             axes.set_yticks([])
             for spine in axes.spines.values():
                 spine.set_visible(False)
-        grid[0, across].set_title(_plain(title), fontsize=8)
+        grid[0, across].set_title(_plain(_wrapped(title)), fontsize=7)
     for axes, label in zip(grid[:, 0], labels, strict=False):
         axes.set_ylabel(_plain(label), fontsize=7, rotation=0, ha="right", va="center")
     return figure
@@ -158,6 +197,23 @@ def _case(document: Document, case: str) -> CaseEntry:
     if case not in cases:
         raise AttrcheckError(f"no case {case!r} in this report: {suggest(case, cases)}")
     return cases[case]
+
+
+def _key(document: Document, entries: Sequence[BoardEntry]) -> str:
+    """What the colours of the board mean, as far as they are there."""
+    facts = [document.settings.facts.get(entry.method) for entry in entries]
+    dummies = "; grey ignores the model" if any(fact and fact.dummy for fact in facts) else ""
+    return dummies + ("; orange is your own" if any(fact and fact.own for fact in facts) else "")
+
+
+def _wrapped(name: str) -> str:
+    """A name on several lines, if it is too long for a column."""
+    lines = [""]
+    for part in re.split(r"(?<=[_:. ])", name):
+        if lines[-1] and len(lines[-1] + part) > LINE:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _plain(text: str) -> str:

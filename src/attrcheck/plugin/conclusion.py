@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +22,8 @@ from attrcheck.report import exports, files, terminal, trust
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
+from attrcheck.store.entries import Store, StoreError
+from attrcheck.store.inventory import REPORT
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
 MOST_CASES = 12
@@ -55,21 +57,46 @@ def conclude(
     return replace(document, gates=results), verdicts
 
 
+def keep(
+    document: Document, store: Path, details: Details, maps: Path
+) -> tuple[list[Path], list[str]]:
+    """Keep the report in the store, to be shown at any time: the files, or why there are none.
+
+    maps: a folder of maps in full size, if there is one. Only a whole run takes the place of one.
+    """
+    place = store / REPORT
+    if not _is_whole(document) and _has_whole(place / files.JSON):
+        place /= PARTIAL
+    try:
+        Store(store).open()
+        paths, problems = files.keep(document, place, details)
+    except StoreError as error:
+        paths, problems = [], [str(error)]
+    if paths and maps.is_dir():
+        problems += files.copy(maps, place / MAPS)
+    return paths, [for_terminal(f"warning: {problem}") for problem in problems]
+
+
 def publish(
-    document: Document, folder: Path, details: Details | None = None, maps: Path | None = None
+    document: Document,
+    folder: Path,
+    details: Details | None = None,
+    maps: Path | None = None,
+    written: Iterable[Path] = (),
 ) -> tuple[list[str], list[RunVerdict]]:
     """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
     details: what pictures are drawn from. maps: a folder of maps in full size, if there is one.
-    The files come first: a run that lost its terminal has them still. A partial run leaves the
-    report of a whole one alone, and has a folder inside its.
+    written: files of the report that the store has already. The files come first: a run that lost
+    its terminal has them still. A partial run leaves the report of a whole one alone, and has a
+    folder inside its.
     """
     place = folder
     partial = document.settings.partial and not document.missing
-    if partial and _is_whole(files.previous(folder / files.JSON)):
+    if partial and _has_whole(files.previous(folder / files.JSON)):
         place = folder / PARTIAL
         files.restore(folder)
-    paths, problems = files.write(document, place, details)
+    paths, problems = files.write(document, place, details, written)
     if maps is not None and maps.is_dir():
         problems += files.copy(maps, place / MAPS)
     try:
@@ -95,12 +122,15 @@ def details(document: Document, session: Session) -> Details:
     return Details.of(document.run.started, session.cases, session.exhibits)
 
 
-def _is_whole(report: Path) -> bool:
-    """Whether a report that was set aside is of a whole run."""
+def _has_whole(report: Path) -> bool:
+    """Whether a file is the report of a whole run."""
     try:
-        document = exports.read_document(report)
+        return _is_whole(exports.read_document(report))
     except AttrcheckError:
         return False
+
+
+def _is_whole(document: Document) -> bool:
     return not document.settings.partial and not document.missing
 
 

@@ -171,7 +171,13 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, details, findings, publish
+            from attrcheck.plugin.conclusion import (
+                conclude,
+                details,
+                findings,
+                keep,
+                publish,
+            )
             from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
@@ -182,17 +188,16 @@ class Controller:
             where = traceback.format_exc().splitlines()
             failed = RunVerdict("conclusion", False, [why, *where])
             return [failed, *undecided([gate.text for gate in gates], why)]
+        known, maps = details(document, self.session), Path(self.folder, MAPS)
+        written, warnings = keep(document, options.folder(self.config, "store"), known, maps)
         if options.value(self.config, "report"):
-            lines, problems = publish(
-                document,
-                options.folder(self.config, "report_dir"),
-                details(document, self.session),
-                Path(self.folder, MAPS),
-            )
+            folder = options.folder(self.config, "report_dir")
+            lines, problems = publish(document, folder, known, maps, written)
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
             self.lines += findings(document)
+        self.lines += warnings
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")

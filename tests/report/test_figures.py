@@ -1,102 +1,136 @@
-"""What gates may ask of a report, and of a baseline in common with it."""
+"""Figures for papers: what is drawn, and what is said where there is nothing to draw."""
 
+import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from attrcheck import gate
-from attrcheck.report.comparing import compare
-from attrcheck.report.figures import of, results
-from attrcheck.report.types import MethodVerdict, ProtocolTrust, Tally
-from tests.report.test_comparing import NAMES, outcome, report, result, world
+from attrcheck.cli import main
+from attrcheck.errors import AttrcheckError
+from attrcheck.report import figures, files
+from attrcheck.report.details import Details
+from tests.report.pages import SHOWN, page
+from tests.report.samples import empty
 
-
-def decide(text, old, new):
-    """The result of one gate on a new report, with an old one as the baseline."""
-    [found] = results([gate.parse(text)], new[0], compare(old, new, NAMES), old[0])
-    return found
-
-
-def test_a_report_tells_scores_and_ranks_in_single_cases():
-    document, _ = report([result("a-x-up", {"mine": [0.75], "other": [0.5], "third": None})])
-    figures = of(document)["method"]
-    assert figures["mine"]["score.a-x-up"] == 0.75
-    assert figures["other"]["rank.a-x-up"] == 2
-    assert "third" not in figures
-    failed = replace(document.cases[0].scores["mine"], status="error", score=None, rank=None)
-    case = replace(document.cases[0], scores={**document.cases[0].scores, "mine": failed})
-    assert of(replace(document, cases=[case]))["method"]["mine"]["score.a-x-up"] is None
+DOCUMENT, DETAILS = page()
+CASE, PAIR = "d0-net-p3", "d0-net"
 
 
-def test_a_broken_gate_names_method_cases_and_size():
-    found = decide("mine.meta_rank >= baseline - 0.1", world(), world(mine=0.45))
-    assert (found.passed, found.error, found.broken) == (False, False, ("mine",))
-    assert list(found.lines) == [
-        "mine.meta_rank is -0.8047, wanted >= baseline - 0.1 = 0.7047 (baseline 0.8047, changed "
-        "by -1.61; higher is better)",
-        "compared over 2 cases x 2 methods that this run and old.json have",
-        "mine: Meta-Rank +0.80 -> -0.80; worse in a-x-down (+0.3 [+0.3, +0.3]), a-x-up (-0.3 "
-        "[-0.3, -0.3])",
-    ]
-    assert decide("mine.meta_rank >= baseline", world(mine=0.45), world()).passed
+def lines(axes):
+    """What is drawn in a part of a figure, by the x and y of its points."""
+    return [np.column_stack(line.get_data()).tolist() for line in axes.get_lines()]
 
 
-def test_which_way_is_better_in_a_case_is_what_its_protocol_says():
-    found = decide("mine.score.* >= baseline", world(), world(mine=0.5))
-    [line, moved] = found.lines
-    assert line.startswith("mine.score.a-x-up is ")
-    assert "changed by -0.25; higher is better" in line
-    assert "a-x-down" in moved
-    found = decide("mine.score.a-x-down <= baseline + 0.1", world(), world(mine=0.5))
-    assert "changed by +0.25; lower is better" in found.lines[0]
+def test_the_board_has_a_dot_and_an_interval_for_every_method():
+    (axes,) = figures.board(DOCUMENT).axes
+    drawn = lines(axes)
+    for place, entry in enumerate(DOCUMENT.leaderboard):
+        assert [[entry.low, place], [entry.high, place]] in drawn
+        assert [[entry.meta_rank, place]] in drawn
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [entry.method for entry in DOCUMENT.leaderboard]
+    assert axes.get_ylim() == (4.5, -0.5)  # the best is at the top
+    assert axes.get_xlabel().endswith("grey ignores the model; orange is your own")
 
 
-def test_with_refused_cases_no_board_is_compared():
-    document, details = world()
-    cases = [replace(document.cases[0], weights="others"), document.cases[1]]
-    new = replace(document, cases=cases), details
-    for figure in ("meta_rank", "low", "beats_random"):
-        found = decide(f"mine.{figure} >= baseline", world(), new)
-        assert (found.passed, found.error) == (False, True)
-        assert "baseline: a-x-up: other weights: weights and others" in found.lines[0]
-    assert not decide("mine.score.* >= baseline - 9", world(), new).passed
-    assert decide("mine.score.a-x-down >= baseline", world(), new).passed
+def test_the_board_of_some_methods():
+    (axes,) = figures.board(DOCUMENT, ["method_1", "random"]).axes
+    assert len(axes.get_yticklabels()) == 2
+    assert not axes.get_xlabel().endswith("your own")
+    with pytest.raises(
+        AttrcheckError, match="'methd_1' is not on the board: did you mean method_1"
+    ):
+        figures.board(DOCUMENT, ["methd_1"])
+    with pytest.raises(AttrcheckError, match="nothing to draw: no leaderboard"):
+        figures.board(empty())
 
 
-def test_one_more_method_leaves_a_board_to_compare_but_not_its_interval():
-    old = report([result("a-x-up", {"mine": [0.75], "other": [0.5]})])
-    new = report([result("a-x-up", {"mine": [0.75], "other": [0.5], "third": [0.6]})])
-    for rule in ("mine.meta_rank == baseline", "*.rank <= baseline", "mine.score.* == baseline"):
-        assert decide(rule, old, new).passed, rule
-    for rule in ("mine.low >= baseline - 9", "mine.rank.a-x-up <= baseline"):
-        found = decide(rule, old, new)
-        assert found.error
-        assert "it depends on all that was run, and only one of the two has third" in found.lines[0]
-    assert decide("mine.low >= baseline", old, old).passed
-    assert decide("mine.rank.a-x-up <= baseline", old, old).passed
+def test_curves_are_those_of_the_best_and_of_random_with_bands():
+    case = DOCUMENT.cases[3]
+    (axes,) = figures.curves(DOCUMENT, DETAILS, CASE).axes
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    ranks = [case.scores[name].rank for name in names]
+    assert ranks == sorted(ranks)
+    assert "random" in names
+    curve = case.scores[names[0]].curve
+    assert lines(axes)[0] == np.column_stack([curve.x, curve.y]).tolist()
+    assert len(axes.collections) == len(names)
+    assert axes.get_title().startswith(f"{CASE}, ")
+    (plain,) = figures.curves(DOCUMENT, Details(), CASE, ["method_2"]).axes
+    assert len(plain.get_lines()) == 1
+    assert len(plain.collections) == 0
 
 
-@pytest.mark.parametrize("rule", ["mine.rank <= baseline", "*.rank <= baseline", "*.score.* > -9"])
-def test_a_method_that_fell_off_the_board_is_no_pass(rule):
-    old = report([result("a-x-up", {"mine": [0.75], "other": [0.5]})])
-    failed = replace(outcome([0.0]), status="error", score=None, reason="out of luck")
-    after = result("a-x-up", {"mine": None, "other": [0.5]})
-    after = replace(after, outcomes={**after.outcomes, "mine": failed})
-    found = decide(rule, old, report([after]))
-    assert (found.passed, found.error, found.broken) == (False, True, ("mine",))
+def test_what_has_no_curve_is_named():
+    with pytest.raises(AttrcheckError, match="no case 'd0-net-p33' in this report: did you mean"):
+        figures.curves(DOCUMENT, DETAILS, "d0-net-p33")
+    with pytest.raises(AttrcheckError, match=f"no method 'nobody' in {CASE}"):
+        figures.curves(DOCUMENT, DETAILS, CASE, ["nobody"])
+    case = DOCUMENT.cases[3]
+    scores = {name: replace(score, curve=None) for name, score in case.scores.items()}
+    without = replace(DOCUMENT, cases=[replace(case, scores=scores)])
+    with pytest.raises(AttrcheckError, match=f"there are no curves of {CASE}: p3 has none"):
+        figures.curves(without, DETAILS, CASE)
 
 
-def test_checks_and_protocols_are_compared_where_all_is_the_same():
-    def told(passed, floor):
-        document, details = world()
-        checks = [MethodVerdict("mine", passed, 4, [], [], 0)]
-        trust = ProtocolTrust("up", 1, 0.5, {"dummy_floor": Tally(floor, 1, 1, 0)})
-        return replace(document, method_verdicts=checks, protocol_verdicts=[trust]), details
+def test_a_gallery_has_a_row_for_every_image_and_a_column_for_every_method():
+    figure = figures.gallery(DOCUMENT, DETAILS, PAIR, ["method_2", "random"])
+    assert len(figure.axes) == SHOWN * 3
+    assert [axes.get_title() for axes in figure.axes[:3]] == ["image", "method_2", "random"]
+    with pytest.raises(AttrcheckError, match="there are no images of 'd-net' in this report"):
+        figures.gallery(DOCUMENT, DETAILS, "d-net")
+    with pytest.raises(AttrcheckError, match="'nobody' has no maps of d0-net"):
+        figures.gallery(DOCUMENT, DETAILS, PAIR, ["nobody"])
 
-    assert decide("mine.checks >= baseline", told(3, 0.1), told(4, 0.1)).passed
-    assert not decide("mine.checks >= baseline", told(3, 0.1), told(2, 0.1)).passed
-    assert decide("up.dummy_floor <= baseline", told(3, 0.1), told(3, 0.1)).passed
-    found = decide("up.dummy_floor <= baseline", told(3, 0.1), told(3, 0.2))
-    assert "changed by +0.1; lower is better" in found.lines[0]
-    more = replace(told(3, 0.1)[0], cases=world()[0].cases[:1]), world()[1]
-    assert decide("up.dummy_floor <= baseline", told(3, 0.1), more).error
+
+def test_unasked_a_gallery_shows_the_best():
+    titles = [axes.get_title() for axes in figures.gallery(DOCUMENT, DETAILS, PAIR).axes]
+    best = [entry.method for entry in DOCUMENT.leaderboard][: figures.BEST]
+    assert titles[1 : 1 + len(best)] == best
+
+
+def test_long_names_and_signs_of_formulas_are_drawn_as_they_are():
+    document, details = page(methods=["integrated_gradients_abs", "a$b$", "x"])
+    names = ["integrated_gradients_abs", "a$b$"]
+    figure = figures.gallery(document, details, PAIR, names)
+    assert figure.axes[1].get_title() == "integrated_\ngradients_abs"
+    assert figure.axes[2].get_title() == r"a\$b\$"
+    assert figures.content_of(figure, "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("file", "chosen", "start"),
+    [
+        ("board.pdf", [], b"%PDF"),
+        ("curves.svg", ["--case", CASE, "--methods", "method_0,method_2"], b"<?xml"),
+        ("maps.png", ["--pair", PAIR], b"\x89PNG"),
+    ],
+)
+def test_figures_are_files_that_are_alike_each_time(tmp_path, file, chosen, start):
+    files.write(DOCUMENT, tmp_path, DETAILS)
+    contents = []
+    for _ in range(2):
+        assert main(["report", str(tmp_path), "--figure", str(tmp_path / file), *chosen]) == 0
+        contents.append((tmp_path / file).read_bytes())
+    assert contents[0].startswith(start)
+    assert contents[0] == contents[1]
+    if file.endswith("png"):
+        assert min(Image.open(io.BytesIO(contents[0])).size) > 300
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        (["--figure", "board.gif"], "board.gif must end in pdf, png, svg"),
+        (["--figure", "no/where/board.pdf"], "board.pdf cannot be written (No such file"),
+        (["--figure", "b.pdf", "--format", "csv"], "leave out --format and --output"),
+        (["--case", CASE], "--case, --pair and --methods are for figures: add --figure FILE"),
+    ],
+)
+def test_what_makes_no_figure_is_said(tmp_path, monkeypatch, capsys, chosen, why):
+    monkeypatch.chdir(tmp_path)
+    files.write(DOCUMENT, tmp_path, DETAILS)
+    assert main(["report", str(tmp_path), *chosen]) == 1
+    assert why in capsys.readouterr().err

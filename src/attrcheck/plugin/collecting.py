@@ -6,6 +6,7 @@ run before it reports its collection, and the controller reads it then.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -33,6 +34,8 @@ CHECKED = {
 }
 """What the checks range over that a test gets through each of these fixtures."""
 FIXTURES = ("attr_case", *CHECKED)
+SUITES = "attrcheck.suites"
+"""Where the suites are installed."""
 MOST_TRACEBACK = 20_000
 """Characters of a traceback."""
 
@@ -49,6 +52,19 @@ class CheckRequest:
     def id(self) -> str:
         """The names of the check and of its subject."""
         return f"{self.check}-{self.subject.name}"
+
+
+def installed_as(path: Path, config: pytest.Config) -> str:
+    """The name by which `--pyargs` finds a file of the suites; nothing for other files.
+
+    As a path its id would lead pytest away from the project, whose conftest has the methods.
+    """
+    if not config.option.pyargs:
+        return ""
+    package = importlib.util.find_spec(SUITES)
+    folders = (package and package.submodule_search_locations) or ()
+    inside = any(path.parent == Path(folder) for folder in folders)
+    return f"{SUITES}.{path.stem}" if inside else ""
 
 
 def generate(metafunc: pytest.Metafunc) -> None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
+REPEATED = "failed for the same cause"
+"""What pytest counts failures as that say nothing new."""
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The environment variable that names the file which GitHub shows on the page of a job."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
 UNSTEADY = (
@@ -165,6 +169,8 @@ class Controller:
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
             self.session.excuse(report.nodeid)
+        if report.when == "call" and report.failed:
+            self.session.fail(report.nodeid, report.longreprtext)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Note that workers may still be at work: after Ctrl-C, a signal or `pytest.exit`."""
@@ -199,9 +205,10 @@ class Controller:
             from attrcheck.plugin.conclusion import (
                 conclude,
                 details,
-                findings,
-                moves,
+                in_short,
+                keep,
                 publish,
+                summarise,
             )
             from attrcheck.report.details import MAPS
 
@@ -215,18 +222,18 @@ class Controller:
             where = traceback.format_exc().splitlines()
             failed = RunVerdict("conclusion", False, [why, *where])
             return [failed, *undecided([gate.text for gate in gates], why)]
+        known, maps = details(document, self.session), Path(self.folder, MAPS)
+        written, warnings = keep(document, options.folder(self.config, "store"), known, maps)
         if options.value(self.config, "report"):
-            lines, problems = publish(
-                document,
-                options.folder(self.config, "report_dir"),
-                details(document, self.session),
-                Path(self.folder, MAPS),
-                comparison,
-            )
+            folder = options.folder(self.config, "report_dir")
+            lines, problems = publish(document, folder, known, maps, written, comparison)
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
-            self.lines += [*moves(document), *findings(document)]
+            self.lines += in_short(document)
+        self.lines += warnings
+        if page := os.environ.get(SUMMARY):
+            self.lines += summarise(document, comparison, page)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
@@ -272,6 +279,9 @@ class Controller:
             return report.outcome, "", report.outcome.upper()
         if report.when == "call" and self.session.is_finding(report.nodeid):
             return "findings", "f", ("FINDING", {"yellow": True})
+        if report.when == "call" and report.nodeid in self.session.repeated:
+            # Failed like any other, but the cause is shown once, with all its cases.
+            return REPEATED, "F", ("FAILED", {"red": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -33,7 +33,7 @@ def render(document: Document, details: Details) -> str:
         .render(
             document=document,
             board=board.rows(document),
-            axis=board.axis(document),
+            axis=board.axis(document.leaderboard),
             columns=board.COLUMNS,
             remarks=terminal.above(document),
             no_board=terminal.no_board(document),

@@ -125,9 +125,8 @@ def summarise(document: Document, comparison: Comparison | None, file: str) -> l
         with open(file, "a", encoding="utf-8") as page:
             page.write(f"{text}\n")
     except Exception as error:  # a summary is no reason for a run to fail
-        return [
-            for_terminal(cut(f"warning: no summary in {file}: {type(error).__name__}: {error}"))
-        ]
+        why = f"warning: no summary in {file}: {type(error).__name__}: {error}"
+        return [for_terminal(cut(why))]
     return []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attrcheck.checks import check
-from attrcheck.contracts import Case, Check
+from attrcheck.contracts import Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords
@@ -68,16 +68,6 @@ def check_names(config: pytest.Config) -> None:
                 KINDS[kind].select(patterns(config, kind))
             except AttrcheckError as error:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
-
-
-def cases(config: pytest.Config) -> list[Case]:
-    """The cases selected."""
-    return table(
-        patterns(config, "datasets"),
-        patterns(config, "models"),
-        patterns(config, "protocols"),
-        str(value(config, "profile")),
-    )
 
 
 def methods(config: pytest.Config) -> list[str]:

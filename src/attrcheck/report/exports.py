@@ -147,7 +147,6 @@ FORMATS: dict[str, Callable[[Document, Details], str | bytes]] = {
     "parquet": images_as_parquet,
     "latex": as_latex,
     "json": lambda document, details: files.as_json(document),
-    "summary": lambda document, details: summary.render(document),
     "badge": badges.badge,
     "trend": badges.trend,
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import cut
-from attrcheck.report import badges, changes, markdown
+from attrcheck.report import changes, markdown
 from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import Details
 from attrcheck.report.html import comparison as comparison_page
@@ -133,8 +133,6 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     DETAILS: lambda document, details: dumps(details) + "\n",
     "report.md": lambda document, details: markdown.render(document),
     "report.html": page.render,
-    "badge.json": badges.badge,
-    "trend.json": badges.trend,
 }
 """The files of a report, and what makes their text."""
 COMPARISONS: dict[str, Callable[[Comparison], str]] = {

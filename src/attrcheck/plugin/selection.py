@@ -70,6 +70,16 @@ def check_names(config: pytest.Config) -> None:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
 
 
+def cases(config: pytest.Config) -> list[Case]:
+    """The cases selected."""
+    return table(
+        patterns(config, "datasets"),
+        patterns(config, "models"),
+        patterns(config, "protocols"),
+        str(value(config, "profile")),
+    )
+
+
 def methods(config: pytest.Config) -> list[str]:
     """The methods selected; where none is asked for, those that the profile affords."""
     wanted = patterns(config, "methods")

@@ -8,12 +8,14 @@ function startGallery() {
     place.append(make("p", {}, "This report has no images: they come with a run, from report.details.json beside report.json."));
     return;
   }
-  const top = range(report.methods.length).filter((at) => !report.methods[at].dummy).slice(0, 3);
+  const there = [...report.exhibits[gallery.exhibit].methods].sort((a, b) => a - b);
+  const top = there.filter((at) => !report.methods[at].dummy).slice(0, 3);
   const own = range(report.methods.length).filter((at) => report.methods[at].own);
   gallery.methods = new Set([...own, ...top, methodAt("random")].filter((at) => at >= 0));
   const table = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Images and maps" });
   const tools = make("div", { class: "toolbar" });
   const update = whenSeen(table, () => showGallery(table));
+  opened(gallery.exhibit); // so that they are there when the page is printed, which cannot wait
   const lay = () => tools.replaceChildren(
     chooser("dataset and model", report.exhibits.map((exhibit, at) => [at, exhibit.pair]), gallery.exhibit, (value) => { gallery.exhibit = Number(value); lay(); update(); }),
     chooser("scores of", protocolsOf(report.exhibits[gallery.exhibit].pair), gallery.protocol, (value) => { gallery.protocol = value; update(); }),

@@ -43,7 +43,9 @@ def test_every_field_is_described_and_required_unless_it_has_a_default():
     for name in ("Document", "BoardEntry", "Agreement"):
         assert definitions[name]["required"] == sorted(definitions[name]["properties"])
     of_case = definitions["CaseEntry"]
-    assert set(of_case["properties"]) - set(of_case["required"]) == {"caveats"}
+    assert set(of_case["properties"]) - set(of_case["required"]) == {
+        *("caveats", "settled", "data", "weights")
+    }
     assert definitions["ScoreEntry"]["required"] == ["status"]
 
 

@@ -7,6 +7,7 @@ imports nothing heavy, no registry either, and stays silent, until an attrcheck 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from attrcheck.plugin import collecting, controller, hookspecs, options
 
 if TYPE_CHECKING:
     from attrcheck.plugin.items import CaseItem, CheckItem
+    from attrcheck.plugin.properties import Properties
 
 SENT = pytest.StashKey[str]()
 """What an item sent, until its report is made."""
@@ -52,6 +54,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.hook.pytest_attrcheck_register.call_historic(kwargs={"attrcheck": attrcheck})
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(controller.Controller(config), controller.NAME)
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Give items of the installed suites ids that can be pasted back, from any folder."""
+    if name := collecting.installed_as(module_path, parent.config):
+        return pytest.Module.from_parent(parent, path=module_path, nodeid=name)
+    return None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -130,11 +141,12 @@ def _check_item(request: pytest.FixtureRequest) -> CheckItem:
     return CheckItem(request.param, request.config, worker_of(request.config), _sender(request))
 
 
-def _sender(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Keeps what an item sends until its report is made."""
+def _sender(request: pytest.FixtureRequest) -> Callable[[str, Properties], None]:
+    """Keeps what an item sends until its report is made; its properties are pytest's to keep."""
 
-    def send(text: str) -> None:
+    def send(text: str, properties: Properties) -> None:
         request.node.stash[SENT] = text
+        request.node.user_properties.extend(properties)
 
     return send
 

@@ -6,6 +6,7 @@ run before it reports its collection, and the controller reads it then.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -32,6 +33,8 @@ CHECKED = {
 }
 """What the checks range over that a test gets through each of these fixtures."""
 FIXTURES = ("attr_case", *CHECKED)
+SUITES = "attrcheck.suites"
+"""Where the suites are installed."""
 MOST_TRACEBACK = 20_000
 """Characters of a traceback."""
 
@@ -50,25 +53,31 @@ class CheckRequest:
         return f"{self.check}-{self.subject.name}"
 
 
+def installed_as(path: Path, config: pytest.Config) -> str:
+    """The name by which `--pyargs` finds a file of the suites; nothing for other files.
+
+    As a path its id would lead pytest away from the project, whose conftest has the methods.
+    """
+    if not config.option.pyargs:
+        return ""
+    package = importlib.util.find_spec(SUITES)
+    folders = (package and package.submodule_search_locations) or ()
+    inside = any(path.parent == Path(folder) for folder in folders)
+    return f"{SUITES}.{path.stem}" if inside else ""
+
+
 def generate(metafunc: pytest.Metafunc) -> None:
     """One item for each case for tests that ask for `attr_case`, for each check for others."""
     fixture = next((name for name in FIXTURES if name in metafunc.fixturenames), None)
     if fixture is None:
         return
     rest_when_idle()
-    from attrcheck.engine.cases import table
     from attrcheck.plugin import selection
 
     config = metafunc.config
-    profile = str(options.value(config, "profile"))
     parameters: list[Case] | list[CheckRequest]
     try:
-        cases = table(
-            selection.patterns(config, "datasets"),
-            selection.patterns(config, "models"),
-            selection.patterns(config, "protocols"),
-            profile,
-        )
+        cases = selection.cases(config)
         parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"

@@ -17,8 +17,8 @@ from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
+from attrcheck.report import causes, exports, files, summary, terminal, trust
 from attrcheck.report import document as documents
-from attrcheck.report import exports, files, terminal, trust
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run, SettingsShown
@@ -112,9 +112,23 @@ def publish(
     return lines, [RunVerdict("report", False, problems)] if problems else []
 
 
-def findings(document: Document) -> list[str]:
-    """What was found on a user's own data, for a terminal that shows no report."""
-    return [for_terminal(line) for line in trust.findings(document)]
+def summarise(document: Document, file: str) -> list[str]:
+    """Append a summary to the file that CI shows; a line for the terminal if that fails."""
+    try:
+        text = summary.render(document)
+        with open(file, "a", encoding="utf-8") as page:
+            page.write(f"{text}\n")
+    except Exception as error:  # a summary is no reason for a run to fail
+        return [
+            for_terminal(cut(f"warning: no summary in {file}: {type(error).__name__}: {error}"))
+        ]
+    return []
+
+
+def in_short(document: Document) -> list[str]:
+    """What failed and what was found on a user's own data, for a terminal without a report."""
+    faults = [fault.line for fault in causes.faults(document)]
+    return [for_terminal(line) for line in (*faults, *trust.findings(document))]
 
 
 def details(document: Document, session: Session) -> Details:

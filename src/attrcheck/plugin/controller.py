@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
+REPEATED = "failed for the same cause"
+"""What pytest counts failures as that say nothing new."""
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The environment variable that names the file which GitHub shows on the page of a job."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
 UNSTEADY = (
@@ -141,6 +145,8 @@ class Controller:
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
             self.session.excuse(report.nodeid)
+        if report.when == "call" and report.failed:
+            self.session.fail(report.nodeid, report.longreprtext)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Note that workers may still be at work: after Ctrl-C, a signal or `pytest.exit`."""
@@ -174,9 +180,10 @@ class Controller:
             from attrcheck.plugin.conclusion import (
                 conclude,
                 details,
-                findings,
+                in_short,
                 keep,
                 publish,
+                summarise,
             )
             from attrcheck.report.details import MAPS
 
@@ -196,8 +203,10 @@ class Controller:
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
-            self.lines += findings(document)
+            self.lines += in_short(document)
         self.lines += warnings
+        if page := os.environ.get(SUMMARY):
+            self.lines += summarise(document, page)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
@@ -243,6 +252,9 @@ class Controller:
             return report.outcome, "", report.outcome.upper()
         if report.when == "call" and self.session.is_finding(report.nodeid):
             return "findings", "f", ("FINDING", {"yellow": True})
+        if report.when == "call" and report.nodeid in self.session.repeated:
+            # Failed like any other, but the cause is shown once, with all its cases.
+            return REPEATED, "F", ("FAILED", {"red": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

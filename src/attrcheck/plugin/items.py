@@ -32,10 +32,11 @@ from attrcheck.engine.shards import find, key_of
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered
-from attrcheck.plugin import controller, notes, options, selection, suites
+from attrcheck.plugin import controller, notes, options, properties, selection, suites
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
+from attrcheck.plugin.properties import Properties
 from attrcheck.report.details import MAPS
 from attrcheck.report.text import for_terminal
 
@@ -72,7 +73,7 @@ class CaseItem:
     case: Case
     config: pytest.Config
     worker: Worker
-    send: Callable[[str], None]
+    send: Callable[[str, Properties], None]
 
     def run(self) -> None:
         """Run the case; its result is sent before the item fails."""
@@ -89,7 +90,7 @@ class CaseItem:
         finally:
             live.say("")
         sent = envelope(self.case.id, self.config, lab, case=condense(result), exhibit=shown)
-        self.send(dumps(sent))
+        self.send(dumps(sent), properties.of_case(result))
         if lines := broken(result):
             pytest.fail(for_terminal("\n".join(lines)), pytrace=False)
 
@@ -115,7 +116,7 @@ class CheckItem:
     request: CheckRequest
     config: pytest.Config
     worker: Worker
-    send: Callable[[str], None]
+    send: Callable[[str, Properties], None]
 
     def run(self) -> None:
         """Run the check and send its result; skip where not applicable, xfail where expected."""
@@ -132,7 +133,8 @@ class CheckItem:
             pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.request.id, self.config, lab, check=result)))
+        sent = envelope(self.request.id, self.config, lab, check=result)
+        self.send(dumps(sent), properties.of_check(result))
         where = f" on {result.on}" if result.on else ""
         message = for_terminal(f"{what}{where}: {result.reason}")
         if result.status == "not_applicable":

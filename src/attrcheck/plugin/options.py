@@ -51,10 +51,13 @@ class Option:
         return f"attr_{self.name}"
 
 
+NONE = "none"
+"""Selects no check."""
 GLOBS = "comma-separated globs, !glob excludes"
 SPECS = {
     "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
     "models": "timm:NAME, torchvision:NAME[@WEIGHTS], hf:ORG/NAME; ALIAS=timm:NAME names it",
+    "checks": f"{NONE} for no checks at all",
 }
 """What may stand among the globs of an option."""
 OPTIONS = [
@@ -271,14 +274,25 @@ def share(config: pytest.Config, name: str) -> float:
     return number
 
 
+def unchecked(config: pytest.Config) -> bool:
+    """Whether no check is wanted."""
+    return str(value(config, "checks")).strip() == NONE
+
+
 def gates(config: pytest.Config) -> list[Gate]:
-    """The gates of the run."""
+    """The gates of the run; a usage error for one that nothing in the run could decide."""
     from attrcheck import gate
 
     try:
-        return [gate.parse(text) for text in value(config, "gate")]
+        rules = [gate.parse(text) for text in value(config, "gate")]
     except gate.GateSyntaxError as error:
         raise pytest.UsageError(str(error)) from error
+    for rule in rules if unchecked(config) else ():
+        if rule.figure == "checks" or rule.kind == "protocol":
+            raise pytest.UsageError(
+                f"gate {rule.text!r} is decided by checks, and --attr-checks {NONE} runs none"
+            )
+    return rules
 
 
 def gates_from(config: pytest.Config) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from attrcheck.engine.wire import loads
 from attrcheck.errors import AttrcheckError
-from attrcheck.report import files, markdown, terminal
+from attrcheck.report import badges, files, markdown, summary, terminal
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.document import SCHEMA
 from attrcheck.report.html import page
@@ -140,8 +140,16 @@ FORMATS: dict[str, Callable[[Document, Details], str | bytes]] = {
     "parquet": images_as_parquet,
     "latex": as_latex,
     "json": lambda document, details: files.as_json(document),
+    "summary": lambda document, details: summary.render(document),
+    "badge": badges.badge,
+    "trend": badges.trend,
 }
 """By name; `images` is a CSV of the scores of single images, and so is `parquet`."""
+
+
+def summarised(path: Path) -> str:
+    """The summary of a written report, with what moved if it was compared with a baseline."""
+    return summary.render(read(path)[0])
 
 
 def show(path: Path, name: str, output: Path | None) -> None:

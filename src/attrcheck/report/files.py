@@ -10,7 +10,7 @@ from typing import Any
 
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import cut
-from attrcheck.report import markdown
+from attrcheck.report import badges, markdown
 from attrcheck.report.details import Details
 from attrcheck.report.html import page
 from attrcheck.report.text import for_json
@@ -119,5 +119,7 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     DETAILS: lambda document, details: dumps(details) + "\n",
     "report.md": lambda document, details: markdown.render(document),
     "report.html": page.render,
+    "badge.json": badges.badge,
+    "trend.json": badges.trend,
 }
 """The files of a report, and what makes their text."""

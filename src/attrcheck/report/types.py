@@ -58,7 +58,9 @@ class ScoreEntry(Score):
 class CaseEntry:
     """One case, and how every method did in it.
 
-    caveats: what a reader must know of the images and the model.
+    caveats: what a reader must know of the images and the model. settled: the protocol's settings
+    that the methods of the run decided. data, weights: fingerprints of the images that are scored
+    and of the model's weights; cases are compared where these are the same.
     """
 
     id: str
@@ -72,6 +74,9 @@ class CaseEntry:
     tuning: dict[str, Any]
     scores: dict[str, ScoreEntry]
     caveats: list[str] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+    data: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True)

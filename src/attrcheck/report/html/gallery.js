@@ -38,9 +38,9 @@ function protocolsOf(pair) {
   return names.length ? names : [["", "none"]];
 }
 
-/** A link to the maps of a method in full size, where there are such files. */
-function fullSize(exhibit, method) {
-  const file = exhibit.files[exhibit.methods.indexOf(method)];
+/** A link to maps in full size, or behind those of all methods to the images, where there are such files. */
+function fullSize(exhibit, at) {
+  const file = exhibit.files[at];
   return file && [make("br"), make("a", { href: file, target: "_blank", rel: "noopener" }, "full size")];
 }
 
@@ -53,10 +53,10 @@ async function showGallery(place) {
     make("div", { class: "pair" }, imagePicture(exhibit, index), mapPicture(exhibit, method, index)), score(method, index)));
   const row = (method) => {
     const ends = (entry && extremes(entry, method, exhibit)) || {};
-    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name), fullSize(exhibit, method)), extreme(method, ends.best), extreme(method, ends.worst),
+    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name), fullSize(exhibit, exhibit.methods.indexOf(method))), extreme(method, ends.best), extreme(method, ends.worst),
       range(exhibit.count).map((index) => make("td", {}, framed(mapPicture(exhibit, method, index), score(method, index)))));
   };
-  const heads = make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, "best"), make("th", { scope: "col" }, "worst"),
+  const heads = make("tr", {}, make("th", { scope: "col" }, "method", fullSize(exhibit, exhibit.methods.length)), make("th", { scope: "col" }, "best"), make("th", { scope: "col" }, "worst"),
     range(exhibit.count).map((index) => make("th", { scope: "col" }, framedImage(exhibit, index, 64))));
   place.replaceChildren(make("table", { class: "gallery" }, make("thead", {}, heads), make("tbody", {}, methods.map(row))));
 }

@@ -40,7 +40,9 @@ function heatTable(rows, methods) {
     ? make("tr", {}, make("th", { class: "group", scope: "rowgroup", colspan: methods.length + 1 }, row.group))
     : make("tr", {}, make("th", { scope: "row" }, row.name), methods.map((method) => cell(report.cases[row.at], method))));
   const heads = methods.map((method) => make("th", { scope: "col" }, make("span", {}, report.methods[method].name)));
-  return make("table", { class: "sheet" }, make("thead", {}, make("tr", {}, make("th", {}, ""), heads)), make("tbody", {}, rows.map(line)));
+  const table = make("table", { class: "sheet" }, make("thead", {}, make("tr", {}, make("th", {}, ""), heads)), make("tbody", {}, rows.map(line)));
+  table.style.width = `${115 + 24 * methods.length}px`;
+  return table;
 }
 
 /** The parts that text cannot flow around. */

@@ -115,12 +115,12 @@ def test_a_report_that_is_not_there_is_named(reports, capsys):
 
 def test_a_report_keeps_its_comparison_and_the_next_one_without_removes_it(tmp_path):
     document, details = world()
-    paths, problems = files.write(document, tmp_path, details, WORSE)
+    paths, problems = files.write(document, tmp_path, details, comparison=WORSE)
     assert not problems
     assert {path.name for path in paths} == {*files.NAMES}
     files.set_aside(tmp_path)
     paths, _ = files.write(document, tmp_path, details)
     assert {path.name for path in tmp_path.iterdir()} == {*files.FORMATS}
     nothing = compare(world(), world(data="x"), NAMES)
-    paths, _ = files.write(document, tmp_path, details, nothing)
+    paths, _ = files.write(document, tmp_path, details, comparison=nothing)
     assert {path.name for path in paths} == {*files.FORMATS}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attrcheck.checks import check
-from attrcheck.contracts import Check
+from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords

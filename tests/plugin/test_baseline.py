@@ -127,28 +127,32 @@ def test_a_baseline_of_other_images_makes_its_gates_red_and_says_why(project):
     assert not list((project.path / "attr-report").glob("comparison*"))
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [
-        (BASELINE, "--attr-baseline: there is no baseline at *attr-baseline.json: make it with *"),
-        ("--attr-baseline=broken.json", "--attr-baseline: *broken.json is not a report of this *"),
-        ("--attr-gate=mien.rank <= 3", "gate 'mien.rank <= 3': the run has no method 'mien'; *"),
-        (
-            "--attr-gate=z*.seed > 0",
-            "gate 'z*.seed > 0': the run has no protocol 'z*'; there are: *",
-        ),
-        ("--attr-gate=mine.score.digits-resnet-mofr > 0", "*no case*mean digits-resnet-morf*"),
-        ("--attr-gate=mine.rank <= baseline", "*there is no baseline to compare with: give one*"),
-    ],
-)
-def test_what_cannot_be_is_a_usage_error_before_anything_runs(project, workers, option, why):
+REFUSED = {
+    "no baseline": (BASELINE, "--attr-baseline: there is no baseline at *attr-baseline.json: *"),
+    "another file": ("--attr-baseline=broken.json", "--attr-baseline: *broken.json is not a rep*"),
+    "method": ("--attr-gate=mien.rank <= 3", "gate 'mien.rank <= 3': the run has no method *"),
+    "protocol": ("--attr-gate=z*.seed > 0", "*the run has no protocol 'z*'; there are: *"),
+    "case": ("--attr-gate=mine.score.digits-resnet-mofr > 0", "*mean digits-resnet-morf*"),
+    "gate alone": ("--attr-gate=mine.rank <= baseline", "*there is no baseline to compare with: *"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_is_a_usage_error_before_anything_runs(project, what):
     project.path.joinpath("broken.json").write_text("{")
-    if workers:
-        project.makeconftest("import attrcheck\n" + method("mine", GOOD))
-        result = project.runpytest_subprocess(*RUN, *workers, option)
-    else:
-        result = run(project, GOOD, option)
+    option, why = REFUSED[what]
+    _refused(project, run(project, GOOD, option), why)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["no baseline", "method"])
+def test_under_xdist_it_is_so_before_any_worker_runs_anything(project, what):
+    project.makeconftest("import attrcheck\n" + method("mine", GOOD))
+    option, why = REFUSED[what]
+    _refused(project, project.runpytest_subprocess(*RUN, "-n", "2", option), why)
+
+
+def _refused(project, result, why):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {why}"])
     assert "accuracy" not in result.stdout.str()

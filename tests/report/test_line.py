@@ -30,7 +30,7 @@ def no_ci(monkeypatch):
 
 def test_a_line_is_painted_over_and_gone_at_the_end(capsys):
     stream = Terminal()
-    with Line(stream, Time()) as line:
+    with Line(stream, clock=Time()) as line:
         line.show("epoch 10")
         line.show("end\x1b[2J")
         line.print("done")
@@ -40,7 +40,7 @@ def test_a_line_is_painted_over_and_gone_at_the_end(capsys):
 
 def test_what_follows_at_once_is_not_painted():
     stream = Terminal()
-    line = Line(stream, Time(step=0.04))
+    line = Line(stream, clock=Time(step=0.04))
     for step in range(7):
         line.show(f"step {step}")
     assert stream.getvalue() == "\rstep 0\rstep 3\rstep 6"
@@ -48,7 +48,7 @@ def test_what_follows_at_once_is_not_painted():
 
 def test_nothing_is_painted_on_a_pipe(capsys):
     stream = io.StringIO()
-    with Line(stream, Time(step=100.0)) as line:
+    with Line(stream, clock=Time(step=100.0)) as line:
         line.show("epoch 10")
         line.print("done")
     assert stream.getvalue() == ""
@@ -58,10 +58,10 @@ def test_nothing_is_painted_on_a_pipe(capsys):
 def test_in_ci_a_line_a_minute_is_printed(monkeypatch):
     monkeypatch.setenv("CI", "true")
     stream = io.StringIO()
-    with Line(stream, Time(step=25.0)) as line:
+    with Line(stream, clock=Time(step=25.0)) as line:
         for step in range(8):
             line.show(f"step\x1b {step}")
     assert stream.getvalue() == "step\\x1b 2\nstep\\x1b 5\n"
     monkeypatch.setenv("CI", "false")
-    Line(stream, Time(step=100.0)).show("nothing")
+    Line(stream, clock=Time(step=100.0)).show("nothing")
     assert "nothing" not in stream.getvalue()

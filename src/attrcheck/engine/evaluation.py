@@ -188,12 +188,14 @@ class Evaluation:
         return {
             name: entry
             if isinstance(entry, Outcome)
-            else _outcome(entry, reductions[name], replicates.get(name, []))
+            else outcome_of(entry, reductions[name], replicates.get(name, []))
             for name, entry in observed.items()
         }
 
 
-def _outcome(entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]]) -> Outcome:
+def outcome_of(
+    entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]]
+) -> Outcome:
     """What became of a method; without replicates its score is not defined."""
     facts: dict[str, Any] = {
         "seconds": entry.info["seconds"] / entry.info["images"],
@@ -236,7 +238,7 @@ def run_case(
     """Score every method of a case; before anything is attributed, `tell` the accuracy."""
     torch.set_num_threads(evaluation.settings.threads)
     evaluation.store.open()
-    _warn(evaluation)
+    warn_of_few(evaluation.protocol, evaluation.case.protocol, evaluation.images)
     correct = evaluation.correct
     accuracy = float(correct.mean())
     tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
@@ -266,13 +268,12 @@ def run_case(
     )
 
 
-def _warn(evaluation: Evaluation) -> None:
-    """Say so if there are fewer images than the protocol needs."""
-    least = evaluation.protocol.least_images
-    if evaluation.images < least:
+def warn_of_few(protocol: Protocol, name: str, images: int) -> None:
+    """Say so if there are fewer images than a protocol needs."""
+    if images < protocol.least_images:
         warnings.warn(
-            f"{evaluation.case.protocol} wants at least {least} images and has "
-            f"{evaluation.images}: single images decide its scores",
+            f"{name} wants at least {protocol.least_images} images and has {images}: single images "
+            "decide its scores",
             FewImages,
             stacklevel=3,
         )

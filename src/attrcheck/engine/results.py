@@ -218,8 +218,7 @@ class Envelope:
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
     that were computed again and compared, if that was asked for. keys: of the user's own methods,
-    as this process has them. exhibit: of the pair, from the first case of it in each process, if a
-    report is wanted.
+    as this process has them. exhibit: of the pair, from the first case of it in each process.
     """
 
     id: str

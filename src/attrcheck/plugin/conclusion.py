@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,13 +17,15 @@ from attrcheck.gate import Gate, GateResult
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
-from attrcheck.report import causes, changes, exports, figures, files, summary, terminal, trust
+from attrcheck.report import causes, changes, exports, files, gating, summary, terminal, trust
 from attrcheck.report import document as documents
 from attrcheck.report.baselines import Baseline
 from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import MAPS, Details
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import for_terminal, one_line
 from attrcheck.report.types import Document, Run, SettingsShown
+from attrcheck.store.entries import Store, StoreError
+from attrcheck.store.inventory import REPORT
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
 NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases=0, of_methods=0)
@@ -53,11 +55,31 @@ def conclude(
     comparison = baseline.compare(document, details(document, session)) if baseline else None
     before = baseline.document if baseline else None
     results = [
-        _on_all(result, session) for result in figures.results(gates, document, comparison, before)
+        _on_all(result, session) for result in gating.results(gates, document, comparison, before)
     ]
     verdicts += [RunVerdict(f"gate[{r.rule}]", r.passed, list(r.lines)) for r in results]
     moved = changes.gist(comparison) if comparison else []
     return replace(document, gates=results, baseline=moved), verdicts, comparison
+
+
+def keep(
+    document: Document, store: Path, details: Details, maps: Path
+) -> tuple[list[Path], list[str]]:
+    """Keep the report in the store, to be shown at any time: the files, or why there are none.
+
+    maps: a folder of maps in full size, if there is one. Only a whole run takes the place of one.
+    """
+    place = store / REPORT
+    if not _is_whole(document) and _has_whole(place / files.JSON):
+        place /= PARTIAL
+    try:
+        Store(store).open()
+        paths, problems = files.keep(document, place, details)
+    except StoreError as error:
+        paths, problems = [], [str(error)]
+    if paths and maps.is_dir():
+        problems += files.copy(maps, place / MAPS)
+    return paths, [for_terminal(f"warning: {problem}") for problem in problems]
 
 
 def publish(
@@ -65,20 +87,22 @@ def publish(
     folder: Path,
     details: Details | None = None,
     maps: Path | None = None,
+    written: Iterable[Path] = (),
     comparison: Comparison | None = None,
 ) -> tuple[list[str], list[RunVerdict]]:
     """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
     details: what pictures are drawn from. maps: a folder of maps in full size, if there is one.
-    comparison: with a baseline. The files come first: a run that lost its terminal has them still.
-    A partial run leaves the report of a whole one alone, and has a folder inside its.
+    written: files of the report that the store has already. comparison: with a baseline. The files
+    come first: a run that lost its terminal has them still. A partial run leaves the report of a
+    whole one alone, and has a folder inside its.
     """
     place = folder
     partial = document.settings.partial and not document.missing
-    if partial and _is_whole(files.previous(folder / files.JSON)):
+    if partial and _has_whole(files.previous(folder / files.JSON)):
         place = folder / PARTIAL
         files.restore(folder)
-    paths, problems = files.write(document, place, details, comparison)
+    paths, problems = files.write(document, place, details, written, comparison)
     if maps is not None and maps.is_dir():
         problems += files.copy(maps, place / MAPS)
     try:
@@ -107,10 +131,10 @@ def summarise(document: Document, comparison: Comparison | None, file: str) -> l
 
 
 def in_short(document: Document) -> list[str]:
-    """What moved, what failed and what was found, for a terminal that shows no report."""
+    """What moved, what failed, what was found on a user's data: for a terminal without a report."""
     faults = [fault.line for fault in causes.faults(document)]
-    lines = [*document.baseline, *faults, *trust.findings(document)]
-    return [for_terminal(line) for line in lines]
+    lines = (*document.baseline, *faults, *trust.findings(document))
+    return [for_terminal(one_line(line)) for line in lines]
 
 
 def details(document: Document, session: Session) -> Details:
@@ -118,12 +142,15 @@ def details(document: Document, session: Session) -> Details:
     return Details.of(document.run.started, session.cases, session.exhibits)
 
 
-def _is_whole(report: Path) -> bool:
-    """Whether a report that was set aside is of a whole run."""
+def _has_whole(report: Path) -> bool:
+    """Whether a file is the report of a whole run."""
     try:
-        document = exports.read_document(report)
+        return _is_whole(exports.read_document(report))
     except AttrcheckError:
         return False
+
+
+def _is_whole(document: Document) -> bool:
     return not document.settings.partial and not document.missing
 
 

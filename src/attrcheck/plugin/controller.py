@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
-REPEATED = "failed for the same cause"
+REPEATED = "repeated failures"
 """What pytest counts failures as that say nothing new."""
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable that names the file which GitHub shows on the page of a job."""
@@ -233,6 +233,7 @@ class Controller:
                 conclude,
                 details,
                 in_short,
+                keep,
                 publish,
                 summarise,
             )
@@ -248,18 +249,16 @@ class Controller:
             where = traceback.format_exc().splitlines()
             failed = RunVerdict("conclusion", False, [why, *where])
             return [failed, *undecided([gate.text for gate in gates], why)]
+        known, maps = details(document, self.session), Path(self.folder, MAPS)
+        written, warnings = keep(document, options.folder(self.config, "store"), known, maps)
         if options.value(self.config, "report"):
-            lines, problems = publish(
-                document,
-                options.folder(self.config, "report_dir"),
-                details(document, self.session),
-                Path(self.folder, MAPS),
-                comparison,
-            )
+            folder = options.folder(self.config, "report_dir")
+            lines, problems = publish(document, folder, known, maps, written, comparison)
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
             self.lines += in_short(document)
+        self.lines += warnings
         if page := os.environ.get(SUMMARY):
             self.lines += summarise(document, comparison, page)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]

@@ -99,8 +99,7 @@ class CaseItem:
         """What the report shows of the pair, once per process; maps come from the store."""
         exhibited = self.config.stash.setdefault(EXHIBITED, set())
         evaluation = lab.evaluation(self.case)
-        wanted = options.value(self.config, "report") and evaluation.protocol.tuning is None
-        if not wanted or self.case.pair in exhibited:
+        if evaluation.protocol.tuning is not None or self.case.pair in exhibited:
             return None
         exhibited.add(self.case.pair)
         try:

@@ -70,15 +70,6 @@ def check_names(config: pytest.Config) -> None:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
 
 
-def methods(config: pytest.Config) -> list[str]:
-    """The methods selected; where none is asked for, those that the profile affords."""
-    wanted = patterns(config, "methods")
-    chosen = method.select(wanted)
-    if asks(wanted):
-        return chosen
-    return [name for name in affordable(value(config, "profile")) if name in chosen]
-
-
 def cases(config: pytest.Config) -> list[Case]:
     """The cases selected."""
     return table(
@@ -87,6 +78,15 @@ def cases(config: pytest.Config) -> list[Case]:
         patterns(config, "protocols"),
         str(value(config, "profile")),
     )
+
+
+def methods(config: pytest.Config) -> list[str]:
+    """The methods selected; where none is asked for, those that the profile affords."""
+    wanted = patterns(config, "methods")
+    chosen = method.select(wanted)
+    if asks(wanted):
+        return chosen
+    return [name for name in affordable(value(config, "profile")) if name in chosen]
 
 
 def names(config: pytest.Config) -> dict[str, list[str]]:

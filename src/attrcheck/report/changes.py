@@ -82,7 +82,7 @@ def gist(comparison: Comparison) -> list[str]:
         f"against {comparison.old.name}: {verdict(comparison)}",
         *(movement(comparison, entry) for entry in moved[:MOST_METHODS]),
         *([f"... and {hidden} more methods moved"] if hidden > 0 else []),
-        *notes(comparison)[1:],
+        *notes(comparison)[2:],
     ]
 
 
@@ -124,7 +124,6 @@ def notes(comparison: Comparison) -> list[str]:
         f"{side}: {report.name}, {report.started}, {report.cases} cases x {report.methods} methods"
         for side, report in (("old", old), ("new", new))
     ]
-    lines = ["; ".join(lines)]
     if comparison.differences:
         told = [f"{d.what}: {d.old or 'none'} -> {d.new or 'none'}" for d in comparison.differences]
         lines.append(f"not the same: {'; '.join(told)}")
@@ -178,7 +177,7 @@ def ordered(comparison: Comparison) -> list[Change]:
     """The changes, the worse ones first and of these the largest."""
     return sorted(
         comparison.changes,
-        key=lambda c: (ORDER.index(c.kind), -abs(c.difference or 0), c.case, c.method),
+        key=lambda c: (ORDER.index(c.kind), -c.size, c.case, c.method),
     )
 
 

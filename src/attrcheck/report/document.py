@@ -168,6 +168,8 @@ class Ranking:
 
     def _intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         names = [self.methods[index] for index in self.there]
+        if not any(len(result.standings) for result in self.results):  # nothing was resampled
+            return np.full(len(names), np.nan), np.full(len(names), np.nan)
         return metarank.intervals(
             [_standings(result, names) for result in self.results],
             [case.pair for case in self.table.cases],

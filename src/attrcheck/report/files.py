@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
 from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
-from attrcheck.store.files import write_whole
+from attrcheck.store.files import whole, write_whole
 
 JSON, DETAILS, COMPARISON = "report.json", "report.details.json", "comparison.json"
 
@@ -53,13 +53,16 @@ def write(
     document: Document,
     folder: Path,
     details: Details | None = None,
+    written: Iterable[Path] = (),
     comparison: Comparison | None = None,
 ) -> tuple[list[Path], list[str]]:
     """Write the report in every format: the files written, and for each other one why it is not.
 
-    comparison: with a baseline, if there is one; where it compares anything, it has files too.
+    written: files of the same report elsewhere, to be copied rather than made again. comparison:
+    with a baseline, if there is one; where it compares anything, it has files too.
     """
     paths, problems = [], []
+    ready = {path.name: path for path in written}
     renders: dict[str, Callable[[], str]] = {
         name: partial(render, document, details or Details()) for name, render in FORMATS.items()
     }
@@ -71,9 +74,12 @@ def write(
                 previous(folder / name).unlink(missing_ok=True)
     for name, make in renders.items():
         try:
-            content = make().encode()
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / name, content)
+            if name in ready:
+                with whole(folder / name) as temporary:
+                    shutil.copyfile(ready[name], temporary)
+            else:
+                write_whole(folder / name, make().encode())
             if not document.missing:
                 previous(folder / name).unlink(missing_ok=True)
         except OSError as error:
@@ -84,6 +90,18 @@ def write(
         else:
             paths.append(folder / name)
     return paths, problems
+
+
+def keep(document: Document, folder: Path, details: Details) -> tuple[list[Path], list[str]]:
+    """Write what other formats can be made of later: the files, or why there are none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (DETAILS, JSON):
+            write_whole(folder / name, FORMATS[name](document, details).encode())
+    except Exception as error:  # the report's own folder may fare better
+        why = getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"
+        return [], [cut(f"the report is not kept in {folder} ({why})")]
+    return [folder / DETAILS, folder / JSON], []
 
 
 def copy(folder: Path, to: Path) -> list[str]:

@@ -15,14 +15,17 @@ PAUSE = 0.1
 class Line:
     """One line on a terminal that is painted again and again; in CI a line a minute, else nothing.
 
-    The first text is shown at once on a terminal, and after a minute in CI.
+    The first text is shown at once on a terminal, and after a minute in CI. watched: whether
+    somebody looks though the stream is not a terminal, as in a notebook.
     """
 
-    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, stream: TextIO, watched: bool = False, clock: Clock = time.monotonic
+    ) -> None:
         self._stream = stream
+        self._watched = watched or stream.isatty()
         self._shown = 0
         self._clock = clock
-        self._watched = stream.isatty()
         self._pause = PAUSE if self._watched else MINUTE
         self._quiet = not self._watched and not in_ci()
         self._next = clock() if self._watched else clock() + MINUTE

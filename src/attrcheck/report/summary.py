@@ -93,7 +93,7 @@ def _moved(comparison: Comparison, methods: Sequence[str]) -> list[str]:
     return [
         for_markdown_text(f"{verdict[:1].upper()}{verdict[1:]}"),
         table(rows[:MOST_ROWS], MOVED_HEADERS, ("left", *("right",) * 5)) if rows else "",
-        _list(_capped([*lines, *changes.notes(comparison)[1:]], MOST_MOVED)),
+        _list(_capped([*lines, *changes.notes(comparison)[2:]], MOST_MOVED)),
     ]
 
 

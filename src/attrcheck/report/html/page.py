@@ -18,8 +18,8 @@ from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run
 
 SCRIPTS = (
-    *("core.js", "colours.js", "charts.js", "filters.js", "fuse.js", "board.js", "heatmap.js"),
-    *("pictures.js", "case.js", "method.js", "gallery.js", "compare.js", "main.js"),
+    *("core.js", "colours.js", "charts.js", "paper.js", "filters.js", "fuse.js", "board.js"),
+    *("heatmap.js", "pictures.js", "case.js", "method.js", "gallery.js", "compare.js", "main.js"),
 )
 """In this order they become one script."""
 
@@ -33,7 +33,7 @@ def render(document: Document, details: Details) -> str:
         .render(
             document=document,
             board=board.rows(document),
-            axis=board.axis(document),
+            axis=board.axis(document.leaderboard),
             columns=board.COLUMNS,
             remarks=terminal.above(document),
             no_board=terminal.no_board(document),

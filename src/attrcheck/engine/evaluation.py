@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
 from attrcheck.engine import keys
 from attrcheck.engine.loading import Loader, Trained
+from attrcheck.engine.pacing import Steps
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import draws, interval, replicate
@@ -133,9 +134,12 @@ class Evaluation:
         names = self.settings.methods
         ends: dict[str, Outcome] = {}
         entries: dict[str, list[Entry]] = {name: [] for name in names}
-        for shard in self.shards:
+        steps = Steps(self.case.id, len(names), len(self.shards), progress)
+        for place, shard in enumerate(self.shards):
             left = [name for name in names if name not in ends]
-            for name, observed in self._observe(shard, left, progress):
+            steps.skip(place, len(left))
+            for name, observed in self._observe(shard, left, partial(steps.begin, shard=place)):
+                steps.end(shard.images)
                 if isinstance(observed, Outcome):
                     ends[name] = observed
                 else:
@@ -144,7 +148,7 @@ class Evaluation:
         return {name: ends.get(name) or joined_entry(entries[name], sizes) for name in names}
 
     def _observe(
-        self, shard: Shard, names: list[str], progress: Progress
+        self, shard: Shard, names: list[str], begin: Progress
     ) -> Iterator[tuple[str, Entry | Outcome]]:
         """What was observed of methods on one shard.
 
@@ -153,7 +157,7 @@ class Evaluation:
         busy: list[str] = []
         for wait, chosen in ((False, names), (True, busy)):
             for name in chosen:
-                progress(f"{shard.name} {name}")
+                begin(name)
                 try:
                     yield name, shard.observe(find(name), wait)
                 except BusyError:

@@ -93,7 +93,7 @@ def close(cases: int, methods: int) -> str:
             session.take(text)
         wire += len(text)
     with clock("conclude"):
-        document, _ = conclude(session, [], "none", workers=1)
+        document, _, _ = conclude(session, [], "none", workers=1)
     with tempfile.TemporaryDirectory() as folder:
         with clock("publish"):
             known, maps = details(document, session), Path(folder, "no-maps")

@@ -19,7 +19,7 @@ ROOT = Path(os.environ.get("ATTRCHECK_ROOT") or Path(__file__).parent.parent)
 
 FLOORS = (
     ("errors", "contracts", "specs", "ranks", "tallies", "metarank"),
-    ("registry", "consistency", "gate"),
+    ("registry", "consistency", "gate", "deciding"),
     ("store", "tensors"),
     ("graph", "isolation"),
     ("datasets", "removal"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -37,7 +38,9 @@ def add(commands: Commands) -> None:
         "The token is taken from GITHUB_TOKEN, the server from GITHUB_API_URL.",
     )
     commenter.add_argument("path", nargs="?", type=Path, default=Path("attr-report"))
-    commenter.add_argument("--pull", type=int, required=True, metavar="N", help="its number")
+    commenter.add_argument(
+        "--pull", type=int, metavar="N", help="its number; without it, print the comment"
+    )
     commenter.add_argument(
         "--repository",
         default=os.environ.get("GITHUB_REPOSITORY", ""),
@@ -55,13 +58,16 @@ def comment(chosen: argparse.Namespace) -> None:
     """Write the comment, in the place of an earlier one."""
     from attrcheck.report.exports import summarised
 
+    mark = f"<!-- attrcheck: {_name(chosen.mark)} -->"
+    more = f"\n[The whole report]({chosen.link})\n" if chosen.link else ""
+    body = f"{mark}\n{cut(summarised(chosen.path), MOST_CHARACTERS)}{more}"
+    if chosen.pull is None:
+        sys.stdout.write(body)
+        return
     token = os.environ.get("GITHUB_TOKEN", "")
     if not token or not chosen.repository:
         missing = "GITHUB_REPOSITORY or --repository" if token else "GITHUB_TOKEN"
         raise AttrcheckError(f"to comment, {missing} must be given")
-    mark = f"<!-- attrcheck: {_name(chosen.mark)} -->"
-    more = f"\n[The whole report]({chosen.link})\n" if chosen.link else ""
-    body = f"{mark}\n{cut(summarised(chosen.path), MOST_CHARACTERS)}{more}"
     thread = Thread(os.environ.get("GITHUB_API_URL") or API, chosen.repository, chosen.pull, token)
     print(thread.put(mark, body))
 

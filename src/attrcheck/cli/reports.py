@@ -20,7 +20,6 @@ REPORT_FORMATS = {
     "parquet": "the same rows, with pyarrow; needs --output",
     "latex": "the board as a table",
     "json": "report.json",
-    "summary": "Markdown of one screen, as CI shows it",
     "badge": "JSON of a shields.io endpoint",
     "trend": "JSON for github-action-benchmark",
 }  # of report.exports

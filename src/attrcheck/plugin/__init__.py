@@ -92,7 +92,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.pluginmanager.register(collecting.Warnings(collected))
     if (given := getattr(session.config, "workerinput", None)) is not None:
         # Before the collection is reported.
-        collecting.tell(session.items, given["attr_folder"], given["workerid"])
+        names = collecting.named(session.config)
+        collecting.tell(session.items, given["attr_folder"], given["workerid"], names)
 
 
 @pytest.hookimpl(tryfirst=True)

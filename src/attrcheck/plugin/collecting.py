@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pytest
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from attrcheck.contracts import Case
     from attrcheck.engine.checking import Subject
 
+Names: TypeAlias = dict[str, list[str]]
 CHECKED = {
     "attr_check": ("methods",),
     "attr_protocol_check": ("cases", "protocols", "models"),
@@ -168,18 +169,32 @@ def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:
     return getattr(getattr(item, "callspec", None), "params", {})
 
 
-def tell(items: Iterable[pytest.Item], folder: str, worker: str) -> None:
-    """Write down, on an xdist worker, which of its items are attrcheck's, if any are."""
+def named(config: pytest.Config) -> Names:
+    """What gates may name, if there are any; see `selection.names`."""
+    if not options.value(config, "gate"):
+        return {}
+    from attrcheck.plugin import selection
+
+    return selection.names(config)
+
+
+def tell(items: Iterable[pytest.Item], folder: str, worker: str, names: Names) -> None:
+    """Write down, on an xdist worker, which of its items are attrcheck's, if any are.
+
+    names: what gates may name.
+    """
     if collected := ours(items):
         os.makedirs(folder, exist_ok=True)
-        _path(folder, worker).write_text(json.dumps(collected), encoding="utf-8")
+        _path(folder, worker).write_text(json.dumps([collected, names]), encoding="utf-8")
 
 
-def collected_by(folder: str, worker: str) -> dict[str, str]:
-    """What a worker wrote down: its items that are attrcheck's."""
+def collected_by(folder: str, worker: str) -> tuple[dict[str, str], Names]:
+    """What a worker wrote down: its items that are attrcheck's, and what gates may name."""
     path = _path(folder, worker)
-    collected: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return collected
+    if not path.exists():
+        return {}, {}
+    collected, names = json.loads(path.read_text("utf-8"))
+    return collected, names
 
 
 def _path(folder: str, worker: str) -> Path:

@@ -21,6 +21,7 @@ from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, undecided
 
 if TYPE_CHECKING:
     from attrcheck.plugin.progress import Painter
+    from attrcheck.report.baselines import Baseline
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
@@ -40,7 +41,8 @@ class Controller:
     """The hooks of the process that gathers; on xdist workers there is none.
 
     problem: what makes the selection useless, noticed while items were generated.
-    lines: of the report, for the terminal. nodes: the xdist workers.
+    refused: whether gates or the baseline were, so that nothing runs. baseline: the report to
+    compare with. lines: of the report, for the terminal. nodes: the xdist workers.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -51,6 +53,8 @@ class Controller:
         self.lines: list[str] = []
         self.nodes: list[Any] = []
         self.interrupted = False
+        self.baseline: Baseline | None = None
+        self.refused = False
         self.signals = ends.Signals()
         self.notes = Board(config, self.folder)
 
@@ -98,10 +102,12 @@ class Controller:
             return []  # the collection says so
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self) -> None:
-        """Refuse a selection that turned out to be empty."""
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse a selection that turned out to be empty, and gates on what it does not have."""
         if self.problem:
             raise pytest.UsageError(f"attrcheck: {self.problem}")
+        if collecting.ours(items):
+            self._prepare(collecting.named(self.config))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note what will run here."""
@@ -110,9 +116,27 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
         """Note what a worker will run."""
-        self._expect(collecting.collected_by(self.folder, node.gateway.id))
+        items, names = collecting.collected_by(self.folder, node.gateway.id)
+        if items and not self.session.used:
+            self._prepare(names)
+        self._expect(items)
+
+    def _prepare(self, names: collecting.Names) -> None:
+        """Read the baseline and refuse gates that nobody could decide, before anything runs.
+
+        Only now is it known that attrcheck has a part in the run: what a file says of gates and
+        baselines is for such runs alone.
+        """
+        from attrcheck.plugin.baselines import baseline_of, check_gates
+
+        self.refused = True
+        check_gates(self.config, names)
+        self.baseline = baseline_of(self.config)
+        self.refused = False
 
     def _expect(self, items: Mapping[str, str]) -> None:
+        if self.refused:
+            return
         first = not self.session.used
         self.session.expect(items)
         if items and first:
@@ -164,7 +188,8 @@ class Controller:
             with suppress(OSError):  # the terminal is gone
                 self.painter.stop()
             self.painter = None
-        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
+        idle = self.config.getoption("collectonly") or options.value(self.config, "plan")
+        if idle or self.refused:
             return
         verdicts = self._verdicts() if self.session.used else self._without_items(session)
         session.testscollected += len(verdicts)
@@ -188,7 +213,9 @@ class Controller:
             from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
-            document, verdicts = conclude(self.session, gates, origin, workers)
+            document, verdicts, comparison = conclude(
+                self.session, gates, origin, workers, self.baseline
+            )
         except Exception as error:
             self.lines += self._earlier_report()
             why = f"the results could not be put together: {type(error).__name__}: {error}"
@@ -199,14 +226,14 @@ class Controller:
         written, warnings = keep(document, options.folder(self.config, "store"), known, maps)
         if options.value(self.config, "report"):
             folder = options.folder(self.config, "report_dir")
-            lines, problems = publish(document, folder, known, maps, written)
+            lines, problems = publish(document, folder, known, maps, written, comparison)
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
             self.lines += in_short(document)
         self.lines += warnings
         if page := os.environ.get(SUMMARY):
-            self.lines += summarise(document, page)
+            self.lines += summarise(document, comparison, page)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")

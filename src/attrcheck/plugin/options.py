@@ -102,6 +102,7 @@ OPTIONS = [
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
     Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
+    Option("baseline", "a report to compare the run with, for gates too", "", metavar="FILE"),
     Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),
 ]
 
@@ -165,6 +166,11 @@ def folder(config: pytest.Config, name: str) -> Path:
     given = config.getoption(f"attr_{name}")
     base = config.rootpath if given is None else config.invocation_params.dir
     return Path(base, value(config, name))
+
+
+def baseline(config: pytest.Config) -> Path | None:
+    """The report to compare the run with, if there is one; found like a folder."""
+    return folder(config, "baseline") if value(config, "baseline") else None
 
 
 def check_root(config: pytest.Config) -> None:

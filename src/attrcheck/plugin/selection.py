@@ -89,6 +89,16 @@ def methods(config: pytest.Config) -> list[str]:
     return [name for name in affordable(value(config, "profile")) if name in chosen]
 
 
+def names(config: pytest.Config) -> dict[str, list[str]]:
+    """What gates may name: each `method`, `case` and `protocol` selected."""
+    chosen = cases(config)
+    return {
+        "method": methods(config),
+        "case": [case.id for case in chosen],
+        "protocol": list(dict.fromkeys(case.protocol for case in chosen)),
+    }
+
+
 def checks(config: pytest.Config) -> list[Check]:
     """The checks selected; where none is asked for, those that the profile affords."""
     if unchecked(config):

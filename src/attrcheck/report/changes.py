@@ -82,7 +82,7 @@ def gist(comparison: Comparison) -> list[str]:
         f"against {comparison.old.name}: {verdict(comparison)}",
         *(movement(comparison, entry) for entry in moved[:MOST_METHODS]),
         *([f"... and {hidden} more methods moved"] if hidden > 0 else []),
-        *notes(comparison)[1:],
+        *notes(comparison)[2:],
     ]
 
 
@@ -124,7 +124,6 @@ def notes(comparison: Comparison) -> list[str]:
         f"{side}: {report.name}, {report.started}, {report.cases} cases x {report.methods} methods"
         for side, report in (("old", old), ("new", new))
     ]
-    lines = ["; ".join(lines)]
     if comparison.differences:
         told = [f"{d.what}: {d.old or 'none'} -> {d.new or 'none'}" for d in comparison.differences]
         lines.append(f"not the same: {'; '.join(told)}")
@@ -174,15 +173,20 @@ def rests_on(comparison: Comparison) -> str:
     )
 
 
+def ordered(comparison: Comparison) -> list[Change]:
+    """The changes, the worse ones first and of these the largest."""
+    return sorted(
+        comparison.changes,
+        key=lambda c: (ORDER.index(c.kind), -c.size, c.case, c.method),
+    )
+
+
 def changes_table(
     comparison: Comparison, most: int | None = None, most_in_name: int = MOST_IN_LINE
 ) -> Table:
     """The scores that moved, the worse ones first; all of them, or so many."""
-    ordered = sorted(
-        comparison.changes,
-        key=lambda c: (ORDER.index(c.kind), -abs(c.difference or 0), c.case, c.method),
-    )
-    shown = ordered[:most]
+    every = ordered(comparison)
+    shown = every[:most]
     rows = [
         [
             *(change.kind, shorten(change.method, most_in_name), change.case),
@@ -192,9 +196,9 @@ def changes_table(
         ]
         for change in shown
     ]
-    there = [kind for kind in KINDS if any(change.kind == kind for change in ordered)]
+    there = [kind for kind in KINDS if any(change.kind == kind for change in every)]
     legend = "; ".join(f"{kind}: {KINDS[kind]}" for kind in there)
-    hidden = len(ordered) - len(shown)
+    hidden = len(every) - len(shown)
     more = f"... and {hidden} more. " if hidden else ""
     return Table("Scores that moved", HEADERS, rows, f"{more}{legend[:1].upper()}{legend[1:]}.")
 

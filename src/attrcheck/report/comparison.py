@@ -19,6 +19,7 @@ KINDS: dict[Kind, str] = {
 }
 """What became of a method in a case."""
 SCHEMA = 1
+DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class Change:
     old_rank: float | None = None
     new_rank: float | None = None
     reason: str = ""
+
+    @property
+    def size(self) -> float:
+        """Of the difference, without its sign and what is rounding."""
+        return round(abs(self.difference or 0.0), DIGITS)
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ class Comparison:
     def of(self, method: str, *kinds: Kind) -> list[Change]:
         """The changes of a method, of these kinds, the largest first."""
         some = [c for c in self.changes if c.method == method and (not kinds or c.kind in kinds)]
-        return sorted(some, key=lambda change: (-abs(change.difference or 0), change.case))
+        return sorted(some, key=lambda change: (-change.size, change.case))
 
     @property
     def nothing(self) -> bool:

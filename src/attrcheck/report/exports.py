@@ -14,9 +14,11 @@ import numpy as np
 
 from attrcheck.engine.wire import loads
 from attrcheck.errors import AttrcheckError
-from attrcheck.report import badges, files, markdown, summary, terminal
+from attrcheck.report import badges, changes, comparing, files, markdown, summary, terminal
+from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.document import SCHEMA
+from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
 from attrcheck.report.text import for_latex, for_terminal
 from attrcheck.report.types import Document
@@ -37,9 +39,14 @@ def read(path: Path) -> tuple[Document, Details]:
     """
     file = locate(path)
     document = read_document(file)
-    beside = file.with_name(files.DETAILS)
+    beside = details_of(file)
     details = _revive(Details, beside) if beside.exists() else Details()
     return document, details if details.started == document.run.started else Details()
+
+
+def details_of(file: Path) -> Path:
+    """Where the details of a report are: report.json has report.details.json beside it."""
+    return file.with_suffix(f".details{file.suffix}")
 
 
 def locate(path: Path) -> Path:
@@ -140,7 +147,6 @@ FORMATS: dict[str, Callable[[Document, Details], str | bytes]] = {
     "parquet": images_as_parquet,
     "latex": as_latex,
     "json": lambda document, details: files.as_json(document),
-    "summary": lambda document, details: summary.render(document),
     "badge": badges.badge,
     "trend": badges.trend,
 }
@@ -149,12 +155,42 @@ FORMATS: dict[str, Callable[[Document, Details], str | bytes]] = {
 
 def summarised(path: Path) -> str:
     """The summary of a written report, with what moved if it was compared with a baseline."""
-    return summary.render(read(path)[0])
+    beside = locate(path).with_name(files.COMPARISON)
+    comparison = _revive(Comparison, beside) if beside.exists() else None
+    return summary.render(read(path)[0], comparison)
+
+
+COMPARISONS: dict[str, Callable[[Comparison], str]] = {
+    "text": changes.render,
+    "md": changes.as_markdown,
+    "html": comparison_page.render,
+    "json": changes.as_json,
+}
+"""Formats of a comparison, by name."""
 
 
 def show(path: Path, name: str, output: Path | None) -> None:
     """Print a written report in a format, or write it to a file."""
-    content = FORMATS[name](*read(path))
+    _put(FORMATS[name](*read(path)), name, output)
+    maps = locate(path).with_name(MAPS)
+    if output is None or name != "html" or not maps.is_dir():
+        return
+    beside = output.absolute().with_name(MAPS)
+    try:
+        if not (beside.exists() and beside.samefile(maps)):
+            shutil.copytree(maps, beside, dirs_exist_ok=True)
+    except OSError as error:
+        raise AttrcheckError(f"{beside} cannot be written ({error.strerror or error})") from error
+
+
+def show_comparison(old: Path, new: Path, name: str, output: Path | None) -> None:
+    """Print what moved between two written reports in a format, or write it to a file."""
+    comparison = comparing.compare(read(old), read(new), (str(old), str(new)))
+    _put(COMPARISONS[name](comparison), name, output)
+
+
+def _put(content: str | bytes, name: str, output: Path | None) -> None:
+    """Print what is in a format, or write it to a file."""
     if output is None:
         if isinstance(content, bytes):
             raise AttrcheckError(f"{name} is not a text to print: add --output FILE")
@@ -162,11 +198,8 @@ def show(path: Path, name: str, output: Path | None) -> None:
         return
     try:
         write_whole(output, content.encode() if isinstance(content, str) else content)
-        maps, beside = locate(path).with_name(MAPS), output.absolute().with_name(MAPS)
-        if name == "html" and maps.is_dir() and not (beside.exists() and beside.samefile(maps)):
-            shutil.copytree(maps, beside, dirs_exist_ok=True)
     except OSError as error:
-        raise AttrcheckError(f"{output} cannot be written ({error.strerror or error})") from error
+        raise AttrcheckError(f"{output} cannot be written ({error.strerror})") from error
 
 
 def _of_images(details: Details) -> Iterator[list[object]]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import cut
-from attrcheck.report import badges, markdown
+from attrcheck.report import changes, markdown
+from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import Details
+from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
 from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
 from attrcheck.store.files import whole, write_whole
 
-JSON, DETAILS = "report.json", "report.details.json"
+JSON, DETAILS, COMPARISON = "report.json", "report.details.json", "comparison.json"
 
 
 def set_aside(folder: Path) -> None:
@@ -25,7 +28,7 @@ def set_aside(folder: Path) -> None:
 
     It stays until a complete report takes its place. Of two, that of the complete run stays.
     """
-    for path in (folder / name for name in FORMATS):
+    for path in (folder / name for name in NAMES):
         with suppress(OSError):  # then it cannot be written either, which is told at the end
             if path.is_file():
                 if previous(path).exists():
@@ -36,7 +39,7 @@ def set_aside(folder: Path) -> None:
 
 def restore(folder: Path) -> None:
     """Give the report that was set aside its names back."""
-    for path in (folder / name for name in FORMATS):
+    for path in (folder / name for name in NAMES):
         with suppress(OSError):
             previous(path).rename(path)
 
@@ -51,21 +54,32 @@ def write(
     folder: Path,
     details: Details | None = None,
     written: Iterable[Path] = (),
+    comparison: Comparison | None = None,
 ) -> tuple[list[Path], list[str]]:
     """Write the report in every format: the files written, and for each other one why it is not.
 
-    written: files of the same report elsewhere, to be copied rather than made again.
+    written: files of the same report elsewhere, to be copied rather than made again. comparison:
+    with a baseline, if there is one; where it compares anything, it has files too.
     """
     paths, problems = [], []
     ready = {path.name: path for path in written}
-    for name, render in FORMATS.items():
+    renders: dict[str, Callable[[], str]] = {
+        name: partial(render, document, details or Details()) for name, render in FORMATS.items()
+    }
+    if comparison is not None and not comparison.nothing:
+        renders |= {name: partial(render, comparison) for name, render in COMPARISONS.items()}
+    elif not document.missing:
+        for name in COMPARISONS:
+            with suppress(OSError):
+                previous(folder / name).unlink(missing_ok=True)
+    for name, make in renders.items():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if name in ready:
                 with whole(folder / name) as temporary:
                     shutil.copyfile(ready[name], temporary)
             else:
-                write_whole(folder / name, render(document, details or Details()).encode())
+                write_whole(folder / name, make().encode())
             if not document.missing:
                 previous(folder / name).unlink(missing_ok=True)
         except OSError as error:
@@ -119,7 +133,11 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     DETAILS: lambda document, details: dumps(details) + "\n",
     "report.md": lambda document, details: markdown.render(document),
     "report.html": page.render,
-    "badge.json": badges.badge,
-    "trend.json": badges.trend,
 }
 """The files of a report, and what makes their text."""
+COMPARISONS: dict[str, Callable[[Comparison], str]] = {
+    COMPARISON: changes.as_json,
+    "comparison.html": comparison_page.render,
+}
+"""The files of a comparison with a baseline, likewise."""
+NAMES = (*FORMATS, *COMPARISONS)

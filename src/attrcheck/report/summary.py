@@ -60,12 +60,9 @@ def shown(document: Document) -> list[str]:
         name
         for rule in map(gate.parse, (result.rule for result in document.gates))
         if rule.kind == "method"
-        for name in rule.select(dict.fromkeys(names, _NO_FIGURES))
+        for name in filter(rule.about, names)
     ]
     return list(dict.fromkeys([*names[:TOP], *gated]))
-
-
-_NO_FIGURES: dict[str, gate.Figure | None] = {}
 
 
 def _gates(document: Document) -> str:
@@ -96,7 +93,7 @@ def _moved(comparison: Comparison, methods: Sequence[str]) -> list[str]:
     return [
         for_markdown_text(f"{verdict[:1].upper()}{verdict[1:]}"),
         table(rows[:MOST_ROWS], MOVED_HEADERS, ("left", *("right",) * 5)) if rows else "",
-        _list(_capped([*lines, *changes.notes(comparison)[1:]], MOST_MOVED)),
+        _list(_capped([*lines, *changes.notes(comparison)[2:]], MOST_MOVED)),
     ]
 
 

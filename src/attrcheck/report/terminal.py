@@ -21,7 +21,7 @@ OWN, DUMMY = "* ", "~ "
 
 def render(document: Document) -> str:
     """The verdict, what belongs above the board, the board, and what belongs below it."""
-    first = [verdict(document), *gates(document), *above(document)]
+    first = [verdict(document), *gates(document), *document.baseline, *above(document)]
     below = [
         *filter(None, [legend(document)]),
         *notable.lines(document),

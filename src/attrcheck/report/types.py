@@ -161,7 +161,8 @@ class Document:
 
     missing: items that were collected and sent no result. leaderboard_problem: why the cases could
     not be fused, if so. protocol_verdicts: the one to trust most first. method_verdicts: in the
-    order of the board.
+    order of the board. baseline: what moved against a report that the run was compared with, in a
+    few lines; `comparison.json` has all of it.
     """
 
     schema: int
@@ -177,3 +178,4 @@ class Document:
     method_verdicts: list[MethodVerdict]
     checks: list[CheckResult]
     gates: list[GateResult]
+    baseline: list[str] = field(default_factory=list)

@@ -16,10 +16,7 @@ def document():
     return empty(run=replace(RUN, machine="Grüße"))
 
 
-NAMES = [
-    *("badge.json", "report.details.json", "report.html", "report.json", "report.md"),
-    "trend.json",
-]
+NAMES = ["report.details.json", "report.html", "report.json", "report.md"]
 
 
 def test_all_files_are_written_into_a_new_folder(document, tmp_path):
@@ -54,12 +51,14 @@ def test_an_earlier_report_is_kept_aside_until_a_complete_one_is_written(documen
     for _ in range(2):  # the second time, what is not complete makes way
         files.set_aside(tmp_path)
         assert names(tmp_path) == [
-            *("badge.previous.json", "report.details.previous.json", "report.previous.html"),
-            *("report.previous.json", "report.previous.md", "trend.previous.json"),
+            "report.details.previous.json",
+            "report.previous.html",
+            "report.previous.json",
+            "report.previous.md",
         ]
         assert kept.read_bytes() == complete
         files.write(partial, tmp_path)
-        assert len(names(tmp_path)) == 2 * len(NAMES)
+        assert len(names(tmp_path)) == 8
     files.set_aside(tmp_path)
     files.write(document, tmp_path)
     assert names(tmp_path) == NAMES
@@ -82,7 +81,7 @@ def test_the_same_document_gives_the_same_bytes(document, tmp_path):
             {*NAMES} - {"report.json"},
             "not JSON compliant",
         ),
-        ({"cases": None}, {"report.json", "report.details.json", "trend.json"}, "NoneType"),
+        ({"cases": None}, {"report.json", "report.details.json"}, "NoneType"),
     ],
 )
 def test_a_format_that_cannot_be_made_costs_no_other(document, tmp_path, change, written, why):
@@ -99,7 +98,7 @@ def test_a_problem_of_any_length_is_cut(document, tmp_path, monkeypatch):
 
     monkeypatch.setitem(files.FORMATS, "report.md", fail)
     paths, [problem] = files.write(document, tmp_path)
-    assert sorted(path.name for path in paths) == [name for name in NAMES if name != "report.md"]
+    assert sorted(path.name for path in paths) == [*NAMES[:-1]]
     assert problem.startswith("report.md cannot be made: RuntimeError: xxx")
     assert len(problem) < 5000
 

@@ -49,7 +49,9 @@ class Settings:
     free. run: tells this run's records from those of others. verify: the share of stored entries
     that is computed again and compared. isolate: which methods run in processes of their own.
     timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
-    may be as good as chance.
+    may be as good as chance. shard: images of a shard; None: as few as can be. task: which of how
+    many tasks this run is, from 1, if the shards are dealt out to several. keep_maps: bytes of maps
+    that stay in the store; None: all.
     """
 
     profile: str
@@ -67,6 +69,9 @@ class Settings:
     isolate: Isolate = "off"
     timeout: float | None = None
     accept_accuracy: bool = False
+    shard: int | None = None
+    task: tuple[int, int] | None = None
+    keep_maps: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -21,7 +21,7 @@ from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, joi
 from attrcheck.engine.shards import Shard, find, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
+from attrcheck.store.entries import BusyError, Entry, Store, VerificationError, fingerprint
 
 Progress = Callable[[str], None]
 MOST_IMAGE_SCORES = 256
@@ -127,15 +127,30 @@ class Evaluation:
         names = self.settings.methods
         ends: dict[str, Outcome] = {}
         entries: dict[str, list[Entry]] = {name: [] for name in names}
-        for shard in self.shards:
-            left = [name for name in names if name not in ends]
-            for name, observed in self._observe(shard, left, progress):
-                if isinstance(observed, Outcome):
-                    ends[name] = observed
-                else:
-                    entries[name].append(observed)
+        for name, observed in self.observe(self.shards, progress):
+            if isinstance(observed, Outcome):
+                ends[name] = observed
+            else:
+                entries[name].append(observed)
         sizes = [shard.images for shard in self.shards]
         return {name: ends.get(name) or joined_entry(entries[name], sizes) for name in names}
+
+    def observe(
+        self, shards: Sequence[Shard], progress: Progress
+    ) -> Iterator[tuple[str, Entry | Outcome]]:
+        """What was observed of methods, shard by shard; one that ends is not tried again."""
+        left = list(self.settings.methods)
+        for shard in shards:
+            for name, observed in self._observe(shard, list(left), progress):
+                if isinstance(observed, Outcome):
+                    left.remove(name)
+                yield name, observed
+
+    def _fingerprint(self, name: str) -> str:
+        """The hash of all that decides a method's rows, whatever the shards."""
+        case, tuning = self.case, self.protocol.tuning
+        whole = self.loader.key(case.dataset, case.model, self._attributed, tuning)
+        return fingerprint(self.shards[0].key(find(name), whole, self.images))
 
     def _observe(
         self, shard: Shard, names: list[str], progress: Progress
@@ -178,19 +193,23 @@ class Evaluation:
         return {
             name: entry
             if isinstance(entry, Outcome)
-            else _outcome(entry, reductions[name], replicates.get(name, []))
+            else _outcome(
+                entry, reductions[name], replicates.get(name, []), self._fingerprint(name)
+            )
             for name, entry in observed.items()
         }
 
 
-def _outcome(entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]]) -> Outcome:
+def _outcome(
+    entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]], fingerprint: str
+) -> Outcome:
     """What became of a method; without replicates its score is not defined."""
     facts: dict[str, Any] = {
         "seconds": entry.info["seconds"] / entry.info["images"],
         "constant_maps": entry.info["constant"],
         "undefined_images": reduction.undefined,
         "passes": entry.info["passes"],
-        "fingerprint": entry.origin.fingerprint if entry.origin else "",
+        "fingerprint": fingerprint,
     }
     if not replicates:
         reason = "the protocol defines no score for these maps"

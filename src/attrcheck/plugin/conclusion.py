@@ -16,7 +16,7 @@ from attrcheck.engine.settings import cores
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
+from attrcheck.plugin.verdicts import PARTIAL, RunVerdict, incomplete
 from attrcheck.report import document as documents
 from attrcheck.report import exports, files, terminal, trust
 from attrcheck.report.details import MAPS, Details
@@ -41,11 +41,7 @@ def conclude(
         missing=session.missing,
         run=_run(session, gates_from, workers),
     )
-    verdicts = []
-    if session.missing:
-        lines = [f"no result from {item}" for item in session.missing]
-        advice = "what was computed is in the store: run again to complete it"
-        verdicts.append(RunVerdict("complete", False, [*lines, advice]))
+    verdicts = incomplete(session.missing)
     figures = _figures(document)
     results = [
         _on_all(_with_cases(gate.decide(wanted, figures), wanted, document), session)

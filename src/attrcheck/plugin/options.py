@@ -94,7 +94,25 @@ OPTIONS = [
     Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
     Option("accept_accuracy", "run models that are no better than chance", False, "bool"),
+    Option(
+        "shard",
+        "compute the records of the I-th of N tasks, and nothing else; see `attrcheck merge`",
+        metavar="I/N",
+    ),
+    Option(
+        "shard_size",
+        "images of a shard, a multiple of 256: the unit of memory and of resuming",
+        256,
+        "int",
+        metavar="N",
+    ),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
+    Option(
+        "keep_maps",
+        "maps that stay in the store: all, a size such as 10GB (the oldest go first), or none",
+        "10GB",
+        metavar="SIZE",
+    ),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
@@ -227,8 +245,15 @@ def memory(config: pytest.Config) -> int | None:
     text = value(config, "memory")
     if text is None:
         return None
-    if not (size := SIZE.fullmatch(text)):
+    if (size := bytes_of(text)) is None:
         raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
+    return size
+
+
+def bytes_of(text: str) -> int | None:
+    """A size such as 2GB in bytes; None if it is not one."""
+    if not (size := SIZE.fullmatch(text)):
+        return None
     return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from attrcheck.engine.results import CaseResult, CheckResult, Envelope, Exhibit
+    from attrcheck.engine.results import CaseResult, CheckResult, Delivery, Envelope, Exhibit
 
 
 @dataclass
@@ -68,6 +68,11 @@ class Session:
     def exhibits(self) -> list[Exhibit]:
         """The images and maps that were sent, likewise."""
         return [sent.exhibit for sent in self.in_order if sent.exhibit is not None]
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """What was done of the shards of one task, likewise."""
+        return [sent.delivery for sent in self.in_order if sent.delivery is not None]
 
     @property
     def in_order(self) -> list[Envelope]:

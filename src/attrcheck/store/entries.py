@@ -143,6 +143,10 @@ class Store:
             self._write(path, name, key, entry)
             return entry
 
+    def has(self, name: str, key: Key) -> bool:
+        """Whether there is a file for an entry; whether it can be read is not known yet."""
+        return self.path(name, key).is_file()
+
     def _is_drawn(self, path: Path) -> bool:
         """Whether an entry is one of the share to verify; another one in every run."""
         if not self.verify:

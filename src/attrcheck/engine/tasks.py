@@ -11,6 +11,7 @@ from attrcheck.engine.evaluation import Evaluation, Progress
 from attrcheck.engine.results import Delivery, Outcome
 from attrcheck.engine.shards import Shard, find
 from attrcheck.errors import AttrcheckError, cut
+from attrcheck.store.inventory import gaps
 from attrcheck.store.seeds import derive
 
 
@@ -58,18 +59,15 @@ def missing(evaluation: Evaluation) -> str:
     shards = evaluation.shards
     if len(shards) == 1 or evaluation.settings.fresh:
         return ""
-    lacks = {name: gaps for name, gaps in _lacks(evaluation, shards) if len(gaps) < len(shards)}
-    for_all = set.intersection(*map(set, lacks.values())) if lacks else set()
-    shown = [f"{_numbers(for_all)} of all methods"] if for_all else []
-    for name, gaps in lacks.items():
-        if rest := [number for number in gaps if number not in for_all]:
-            shown.append(f"{_numbers(rest)} of {name}")
-    if not shown:
+    lacks = {
+        name: numbers for name, numbers in _lacks(evaluation, shards) if len(numbers) < len(shards)
+    }
+    if not (words := gaps(lacks)):
         return ""
     count = len(set().union(*lacks.values()))
     return cut(
         f"{evaluation.case.id}: computing {count} of {len(shards)} shards that the store has not, "
-        f"or not all of: {'; '.join(shown)}"
+        f"or not all of: {words}"
     )
 
 
@@ -81,7 +79,3 @@ def _lacks(evaluation: Evaluation, shards: Sequence[Shard]) -> Iterator[tuple[st
             yield name, [shard.number for shard in shards if not shard.has(method)]
         except AttrcheckError:  # its outcome says so
             continue
-
-
-def _numbers(numbers: Sequence[int] | set[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -14,23 +15,24 @@ from attrcheck.report.text import for_terminal
 def lines(config: pytest.Config, deliveries: Sequence[Delivery]) -> list[str]:
     """The end of a task's output."""
     which, tasks = scaling.task(config) or (1, 1)
-    store = options.folder(config, "store")
+    stores = for_terminal(str(Path(options.value(config, "store")).parent / "*"))
     rules: list[str] = options.value(config, "gate")
     shown = [
         f"shard {which}/{tasks}: {_done(deliveries)}",
-        "no board and no checks: they need the shards of all tasks. When all are done: `attrcheck "
-        f"merge {for_terminal(str(store.parent))}/* --into STORE`, then this command without "
-        "--attr-shard and with --attr-store=STORE",
+        "no board and no checks: they need the shards of all tasks",
     ]
     if rules:
         origin = options.gates_from(config)
-        shown.append(
-            f"gates not decided: {len(rules)} from: {origin}; the run after the merge does"
-        )
+        shown.append(for_terminal(f"gates not decided here: {len(rules)}, from: {origin}"))
+    shown.append(
+        f"when all {tasks} are done: `attrcheck merge {stores} --into STORE`, then this command "
+        "with --attr-store=STORE and without --attr-shard"
+    )
     return shown
 
 
 def _done(deliveries: Sequence[Delivery]) -> str:
+    """What was computed, in words."""
     records = sum(delivery.records for delivery in deliveries)
     found = sum(delivery.found for delivery in deliveries)
     counts = {(delivery.shards, delivery.of) for delivery in deliveries}

@@ -209,12 +209,10 @@ class Store:
                 raise ValueError("not an entry of this name and key")
             if self.fresh and head.get("run") != self.run:
                 return None
-            arrays = dict(sorted(load(patiently(path.read_bytes) or b"").items()))
-            if head.get("digest") != _digest(arrays, head["facts"]):
-                raise ValueError("damaged: its contents do not match its digest")
-            facts = head["facts"]
-            origin = Origin(fingerprint(key), True, facts["created"], dict(facts["versions"]))
-            entry = Entry(arrays, dict(facts["info"]), origin)
+            content = patiently(path.read_bytes)
+            if content is None:  # just removed, as maps are that take too much room
+                return None
+            entry = _verified(content, head)
         except OSError as error:
             # Not its fault: too many open files, a network that is away. It stays where it is.
             why = f"{path} could not be read ({error.strerror}); computed again"
@@ -309,6 +307,27 @@ def parse_head(raw: bytes) -> dict[str, Any]:
         return dict(json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["attrcheck"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError("not an entry of attrcheck") from error
+
+
+def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
+    """The head of an entry and all of it; ValueError if it is damaged, or not an entry."""
+    content = path.read_bytes()
+    head = parse_head(content)
+    if head.get("schema") != SCHEMA:
+        raise ValueError("of another version of attrcheck")
+    try:
+        return head, _verified(content, head)
+    except Exception as error:  # whatever a crafted or damaged file makes of its readers
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _verified(content: bytes, head: Mapping[str, Any]) -> Entry:
+    """The entry in a file with this head; ValueError unless it is what was written."""
+    arrays, facts = dict(sorted(load(content).items())), head["facts"]
+    if head.get("digest") != _digest(arrays, facts):
+        raise ValueError("damaged: its contents do not match its digest")
+    origin = Origin(fingerprint(head["key"]), True, facts["created"], dict(facts["versions"]))
+    return Entry(arrays, dict(facts["info"]), origin)
 
 
 def _digest(arrays: dict[str, NDArray[np.generic]], facts: Any) -> str:

@@ -1,6 +1,7 @@
 """`--attr-shard I/N`, `attrcheck merge`, and then the report of a single run."""
 
 import json
+import os
 import re
 
 import pytest
@@ -8,9 +9,20 @@ import pytest
 from attrcheck import cli
 from attrcheck.store.inventory import entries
 from tests.plugin.test_plugin import run
-from tests.worlds import ITEMS, TINY
+from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
+
+LOGGED = """
+    with open({log!r}, "a") as log:
+        log.write("{name} " + str(len(images)) + "\\n")
+    {more}
+    return images
+"""
+DYING = """
+    if os.path.exists("fuse") and sum(line[:6] == "mine_b" for line in open({log!r})) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 MANY = 600
 """Images: three shards, the last one smaller."""
@@ -125,6 +137,7 @@ def test_missing_shards_are_named_before_they_are_computed(project, capsys):
     again.stdout.no_fnmatch_line("*computing*")
 
 
+@pytest.mark.slow
 def test_workers_inside_a_task(project):
     result = project.runpytest_subprocess(
         *("-p", "no:cacheprovider", "--attr-datasets=halves", "--attr-protocols=lerf,morf"),
@@ -143,3 +156,33 @@ def test_the_report_does_not_depend_on_the_size_of_shards(project):
         documents.append(report(project, f"r{size}"))
     assert documents[0] == documents[1] == documents[2]
     assert run(project, "--attr-shard-size=100").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_killed_run_loses_one_method_on_one_shard(project):
+    """Three methods on three shards; the process dies in the second method on the second shard."""
+    log = str(project.path / "log")
+    conftest = TINY.replace("30", str(MANY))
+    for name, more in {"mine_a": "", "mine_b": DYING.format(log=log).strip(), "mine_c": ""}.items():
+        conftest += method(name, LOGGED.format(log=log, name=name, more=more).strip())
+    project.makeconftest(conftest)
+    chosen = (
+        *("-p", "no:cacheprovider", "--attr-datasets=halves", "--attr-protocols=morf"),
+        *("--attr-models=linear", "--attr-methods=mine_*", "--attr-images=600"),
+        *("--attr-threads=1", "--attr-isolate=off"),
+    )
+    (project.path / "fuse").touch()
+    killed = project.runpytest_subprocess(*chosen)
+    assert killed.ret == -9
+    (project.path / "fuse").unlink()
+
+    def images():
+        counts = dict.fromkeys(("mine_a", "mine_b", "mine_c"), 0)
+        with open(log) as lines:
+            for name, count in map(str.split, lines):
+                counts[name] += int(count)
+        os.remove(log)
+        return counts
+
+    assert images() == {"mine_a": 512, "mine_b": 512, "mine_c": 256}
+    run(project, *chosen[2:]).assert_outcomes(passed=1)
+    assert images() == {"mine_a": 88, "mine_b": 256 + 88, "mine_c": 256 + 88}

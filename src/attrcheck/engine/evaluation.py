@@ -21,7 +21,8 @@ from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, joi
 from attrcheck.engine.shards import Shard, find, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import BusyError, Entry, Store, VerificationError, fingerprint
+from attrcheck.store.entries import Entry, Store, VerificationError, fingerprint
+from attrcheck.store.locking import BusyError
 
 Progress = Callable[[str], None]
 MOST_IMAGE_SCORES = 256

@@ -44,7 +44,9 @@ class Lab:
     @classmethod
     def of(cls, settings: Settings) -> Lab:
         """A lab on the store and the device of these settings."""
-        store = Store(settings.store, settings.run, settings.fresh, settings.verify)
+        store = Store(
+            settings.store, settings.run, settings.fresh, settings.verify, settings.keep_maps
+        )
         shard = settings.shard or BLOCK
         return cls(settings, store, Loader(settings.device, store, remote.start(settings), shard))
 

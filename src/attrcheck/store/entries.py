@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
@@ -36,6 +35,8 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.store.comparing import arrays_differ, facts_differ
 from attrcheck.store.digests import digest
 from attrcheck.store.files import is_file, patiently, write_whole
+from attrcheck.store.keeping import Keeper
+from attrcheck.store.locking import acquire, release
 from attrcheck.store.seeds import derive
 
 SCHEMA = 3
@@ -52,10 +53,6 @@ Key: TypeAlias = Mapping[str, str]
 
 class StoreError(AttrcheckError):
     """The store cannot be used at all; the message names the folder and what to do."""
-
-
-class BusyError(Exception):
-    """Another process is computing the entry; raised only where that is not waited for."""
 
 
 class StoreWarning(UserWarning):
@@ -90,16 +87,21 @@ class Store:
     """Entries by name and key.
 
     fresh: only what this very run wrote is taken from disk. verify: the share of what is found that
-    is computed again and compared; `verified` counts them.
+    is computed again and compared; `verified` counts them. keep_maps: bytes of maps that stay;
+    None: all.
     """
 
     folder: Path
     run: str = ""
     fresh: bool = False
     verify: float = 0.0
+    keep_maps: int | None = None
     verified: int = 0
     problems: list[str] = field(default_factory=list)
     """Writes that failed; what they should have kept lives on in memory."""
+
+    def __post_init__(self) -> None:
+        self._keeper = Keeper(self.folder, self.keep_maps)
 
     def open(self) -> None:
         """Make the folder, hidden from git; one that is read-only serves what it holds."""
@@ -135,7 +137,10 @@ class Store:
         if (entry := self._read(path, name, key)) is not None:
             if self._is_drawn(path):
                 self._compare(path, entry, compute())
+            self._keeper.used(path)
             return entry
+        if self.keep_maps == 0 and self._keeper.covers(path):
+            return replace(compute(), origin=_origin(key, stored=False))
         with self._lock(path, wait):
             if (entry := self._read(path, name, key)) is not None:
                 return entry
@@ -180,20 +185,14 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             place.parent.mkdir(exist_ok=True)
-            lock = FileLock(place)
-            lock.acquire(blocking=wait)
-        except Timeout as error:
-            raise BusyError from error
+            lock = acquire(place, wait)
         except OSError as error:
             self._complain(path, error)
-            lock = None
         try:
             yield
         finally:
             if lock is not None:
-                with suppress(OSError):  # where a file in use cannot be removed
-                    place.unlink()
-                lock.release()
+                release(lock)
 
     def _read(self, path: Path, name: str, key: Key) -> Entry | None:
         """The entry in a file; None unless it is whole and of this name, key and, if fresh, run."""
@@ -236,10 +235,13 @@ class Store:
         }
         # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
         arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
+        content = save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)})
         try:
-            write_whole(path, save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
+            write_whole(path, content)
         except OSError as error:
             self._complain(path, error)
+        else:
+            self._keeper.wrote(path, len(content))
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self._flat("aside", path)

@@ -16,7 +16,7 @@ from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Setting
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.plausibility import caveats
-from attrcheck.engine.resampling import draws, interval, replicate
+from attrcheck.engine.resampling import interval, replicates
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
 from attrcheck.engine.shards import Shard, find, joined_entry
 from attrcheck.errors import MethodError, cut
@@ -187,22 +187,18 @@ class Evaluation:
         rows = {name: one.arrays for name, one in observed.items() if isinstance(one, Entry)}
         reductions = {name: protocol.reduce(some) for name, some in rows.items()}
         scored = {name: rows[name] for name, one in reductions.items() if np.isfinite(one.score)}
-        replicates: dict[str, list[NDArray[np.float64]]] = {name: [] for name in scored}
-        for counts in draws(self.images, self.settings.seed, self.case.pair):
-            for name, some in scored.items():
-                replicates[name].append(replicate(protocol, some, counts))
+        seed, pair = self.settings.seed, self.case.pair
+        resampled = replicates(protocol, scored, reductions, self.images, seed, pair)
         return {
             name: entry
             if isinstance(entry, Outcome)
-            else _outcome(
-                entry, reductions[name], replicates.get(name, []), self._fingerprint(name)
-            )
+            else _outcome(entry, reductions[name], resampled.get(name), self._fingerprint(name))
             for name, entry in observed.items()
         }
 
 
 def _outcome(
-    entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]], fingerprint: str
+    entry: Entry, reduction: Reduction, scores: NDArray[np.float64] | None, fingerprint: str
 ) -> Outcome:
     """What became of a method; without replicates its score is not defined."""
     facts: dict[str, Any] = {
@@ -212,10 +208,9 @@ def _outcome(
         "passes": entry.info["passes"],
         "fingerprint": fingerprint,
     }
-    if not replicates:
+    if scores is None:
         reason = "the protocol defines no score for these maps"
         return Outcome("undefined", reason, **facts)
-    scores = np.concatenate(replicates)
     low, high = interval(scores)
     return Outcome(
         "ok",

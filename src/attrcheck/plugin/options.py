@@ -91,7 +91,7 @@ OPTIONS = [
         "auto",
         metavar="WHICH",
     ),
-    Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
+    Option("timeout", "seconds that a method may take there for a batch; 0: any", 600, "int", "S"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
     Option("accept_accuracy", "run models that are no better than chance", False, "bool"),
     Option(

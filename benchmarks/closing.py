@@ -22,7 +22,7 @@ import numpy as np
 from attrcheck.engine.resampling import RESAMPLES, condense, interval
 from attrcheck.engine.results import CaseResult, Curve, Envelope, Outcome, RunSettings
 from attrcheck.engine.wire import dumps
-from attrcheck.plugin.conclusion import conclude, details, publish
+from attrcheck.plugin.conclusion import conclude, details, keep, publish
 from attrcheck.plugin.session import Session
 
 SIZES = ("100x64", "200x64", "400x64", "216x68")
@@ -93,10 +93,12 @@ def close(cases: int, methods: int) -> str:
             session.take(text)
         wire += len(text)
     with clock("conclude"):
-        document, _ = conclude(session, [], "none", workers=1)
+        document, _, _ = conclude(session, [], "none", workers=1)
     with tempfile.TemporaryDirectory() as folder:
         with clock("publish"):
-            publish(document, Path(folder), details(document, session))
+            known, maps = details(document, session), Path(folder, "no-maps")
+            written, _ = keep(document, Path(folder, "store"), known, maps)
+            publish(document, Path(folder), known, maps, written)
         report = (Path(folder) / "report.json").stat().st_size
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return (

@@ -31,6 +31,12 @@ def caches(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "caches"))
 
 
+@pytest.fixture(autouse=True)
+def no_summary(monkeypatch):
+    """Keep the runs that tests start off the page of the job that runs the tests."""
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
 @pytest.fixture
 def registries():
     """Forget what a test registers."""

@@ -19,7 +19,7 @@ ROOT = Path(os.environ.get("ATTRCHECK_ROOT") or Path(__file__).parent.parent)
 
 FLOORS = (
     ("errors", "contracts", "specs", "ranks", "tallies", "metarank"),
-    ("registry", "consistency", "gate"),
+    ("registry", "consistency", "gate", "deciding"),
     ("store", "tensors"),
     ("graph", "isolation"),
     ("datasets", "removal"),
@@ -31,6 +31,7 @@ FLOORS = (
     ("checks", "laws", "papers"),
     ("engine",),
     ("report",),
+    ("notebook",),
     ("attrcheck",),  # the public face, attrcheck/__init__.py
     ("plugin", "testing"),
     ("cli",),
@@ -48,6 +49,7 @@ LAZY = {
     ("adapters/*", "quantus"): "an optional library",
     ("adapters/*", "datasets"): "an optional library",
     ("adapters/*", "huggingface_hub"): "an optional library",
+    ("report/exports.py", "pyarrow"): "an optional library",
     ("adapters/vision.py", "torchvision"): "tried again if its first import fails",
 }
 """Imports inside functions that are allowed: (files, module with all in it), and why."""

@@ -2,8 +2,9 @@
 
 Six decorators register what is one's own; none of them imports torch. Four functions make methods
 and protocols from those of other libraries, `folder` makes a dataset from pictures, and classes are
-what registered functions take and return. `torchvision` and `timm` are those libraries, which do
-not import everywhere by themselves. All are imported when they are first asked for.
+what registered functions take and return. `attribute`, `score`, `rank`, `fuse` and `show` are for
+notebooks. `torchvision` and `timm` are those libraries, which do not import everywhere by
+themselves. All are imported when they are first asked for.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from attrcheck.datasets.folders import folder
     from attrcheck.methods import method
     from attrcheck.models import model
+    from attrcheck.notebook.attributing import attribute
+    from attrcheck.notebook.ranking import fuse, rank
+    from attrcheck.notebook.scoring import score
+    from attrcheck.notebook.showing import show
     from attrcheck.protocols import protocol
 
 __version__ = "0.1.0"
@@ -47,17 +52,22 @@ __all__ = [
     "Protocol",
     "Reduction",
     "Verdict",
+    "attribute",
     "captum_method",
     "captum_protocol",
     "check",
     "dataset",
     "folder",
+    "fuse",
     "gradcam_method",
     "method",
     "model",
     "protocol",
     "quantus_protocol",
+    "rank",
     "removal",
+    "score",
+    "show",
     "torchvision",
 ]
 
@@ -70,16 +80,21 @@ _HOMES = {
     "Protocol": "contracts",
     "Reduction": "contracts",
     "Verdict": "contracts",
+    "attribute": "notebook.attributing",
     "captum_method": "adapters.captum_methods",
     "captum_protocol": "adapters.captum_metrics",
     "check": "checks",
     "dataset": "datasets",
     "folder": "datasets.folders",
+    "fuse": "notebook.ranking",
     "gradcam_method": "adapters.gradcam",
     "method": "methods",
     "model": "models",
     "protocol": "protocols",
     "quantus_protocol": "adapters.quantus",
+    "rank": "notebook.ranking",
+    "score": "notebook.scoring",
+    "show": "notebook.showing",
     "timm": "adapters.vision",
     "torchvision": "adapters.vision",
 }

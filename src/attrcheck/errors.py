@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 MOST_TEXT = 2000
 """Characters of one text that others wrote, such as a reason."""
+
+
+PLACE = re.compile(r"(?<=') on [\w.:-]+(?= )| (in the batch that starts with|for) image '[^']*'")
+"""Where a method failed, in the message of a MethodError."""
+SIZES = re.compile(r"\[\d+(, \d+)*\]")
 
 
 class AttrcheckError(Exception):
@@ -40,6 +46,15 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     if close := difflib.get_close_matches(name, names, n=most, cutoff=0.5):
         return f"did you mean {' or '.join(close)}?"
     return f"there are: {', '.join(names) or 'none'}"
+
+
+def cause(reason: str) -> str:
+    """What failures of one cause have in common: a reason without pair, image and shapes.
+
+    >>> cause("method 'a' on digits-vgg returned values that are not finite for image 'digits/3'")
+    "method 'a' returned values that are not finite"
+    """
+    return SIZES.sub("[...]", PLACE.sub("", reason))
 
 
 def text_of(error: BaseException) -> str:

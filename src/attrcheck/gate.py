@@ -1,4 +1,4 @@
-"""Gates: rules such as `my_method.meta_rank >= 0` that hold or break; `decide` says which."""
+"""Gates: rules such as `my_method.meta_rank >= 0` that hold or break; `deciding` says which."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Figure: TypeAlias = float | tuple[int, int]
 """A number, or for a counted figure how many of how many."""
 
 Figures: TypeAlias = Mapping[str, Mapping[str, Figure | None]]
-"""By name of a method or a protocol, and then of the figure."""
+"""By name of a method or a protocol, and then of the figure; in a single case, of `figure.case`."""
 
 METHOD_FIGURES = {
     "meta_rank": "kappa, the method's place on the fused scale: 0 is the average method",
@@ -42,6 +42,13 @@ PROTOCOL_FIGURES = {
     "value_sensitivity": "least Hausdorff distance between the curves of a map and of copies with "
     "other values",
 }
+CASE_FIGURES = {
+    "score": "score of the method in a case; which way is better, its protocol says",
+    "rank": "rank of the method within a case, 1 the best",
+}
+"""Figures of methods that a case stands behind: `my_method.score.digits-resnet-morf`."""
+LOWER_IS_BETTER = ("rank", "mean_rank", "dummy_floor")
+"""Of all others but `score`, higher is better."""
 KINDS = {"method": METHOD_FIGURES, "protocol": PROTOCOL_FIGURES}
 """The figure says what a gate is about."""
 FIGURES = {**METHOD_FIGURES, **PROTOCOL_FIGURES}
@@ -55,10 +62,15 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 ALL_OPERATORS = ("==", ">=")
+BASELINE = "baseline"
+"""What a value may be told from: the same figure of an earlier report."""
 
 _SPLIT = re.compile(r"([^<>=]*?)\s*([<>=!]=|[<>])\s*(.*)", re.DOTALL)
 _SUBJECT = re.compile(r"[A-Za-z0-9_.:*?\[\]!-]+")
+_CASE = re.compile(r"[A-Za-z0-9_.:*?\[\]!@/+-]+")
+_IN_CASE = re.compile(rf"(.+?)\.({'|'.join(CASE_FIGURES)})\.(.+)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+_OFFSET = re.compile(rf"{BASELINE}\s*(?:([+-])\s*([0-9.].*))?")
 
 
 class GateSyntaxError(ValueError):
@@ -73,46 +85,71 @@ class GateSyntaxError(ValueError):
         kinds = [f"figures of {kind}s: {', '.join(names)}" for kind, names in KINDS.items()]
         return (
             f"gate {self.text!r}: {self.problem}. A rule is method.figure or protocol.figure, a "
-            f"comparison and a value, e.g. 'my_method.meta_rank >= 0', 'my_method.checks == all' "
-            f"or '*.dummy_floor <= 0.1'; {'; '.join(kinds)}"
+            f"comparison and a value, e.g. 'my_method.meta_rank >= 0', 'my_method.checks == all', "
+            f"'*.dummy_floor <= 0.1' or 'my_method.score.digits-resnet-morf >= baseline - 0.02'; "
+            f"{'; '.join(kinds)}; in a single case: {', '.join(CASE_FIGURES)}"
         )
 
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate: every method, or protocol, that matches `subject`, a glob, has such a `figure`."""
+    """One gate: every method, or protocol, that matches `subject`, a glob, has such a `figure`.
+
+    case: a glob, if it is about single cases. baseline: whether `value` is to be added to the
+    figure of the baseline.
+    """
 
     text: str
     subject: str
     figure: str
     operator: str
     value: float | Literal["all"]
+    case: str = ""
+    baseline: bool = False
 
     @property
     def kind(self) -> str:
         """What the gate is about, by its figure: `method` or `protocol`."""
-        return next(kind for kind, figures in KINDS.items() if self.figure in figures)
+        return "protocol" if self.figure in PROTOCOL_FIGURES else "method"
 
-    def select(self, figures: Figures) -> list[str]:
-        """Those that the gate is about, in their order.
+    def about(self, name: str) -> bool:
+        """Whether it is about a method or protocol of this name."""
+        return fnmatch.fnmatchcase(name, self.subject)
 
-        Where several match, those that such a figure does not apply to are left out.
-        """
-        matching = [name for name in figures if fnmatch.fnmatchcase(name, self.subject)]
-        return [name for name in matching if self.figure in figures[name]] or matching
+    def reads(self, figure: str) -> bool:
+        """Whether it is about a figure, of all cases or of one, as `score.digits-resnet-morf`."""
+        if not self.case:
+            return figure == self.figure
+        name, _, case = figure.partition(".")
+        return name == self.figure and fnmatch.fnmatchcase(case, self.case)
+
+    @property
+    def key(self) -> str:
+        """The figure as it is written."""
+        return f"{self.figure}.{self.case}" if self.case else self.figure
+
+    @property
+    def wanted(self) -> str:
+        """The value as it is written, but for spaces."""
+        if not self.baseline:
+            return self.value if self.value == "all" else repr(self.value).removesuffix(".0")
+        offset = float(self.value)
+        size = repr(abs(offset)).removesuffix(".0")
+        return f"{BASELINE} {'-' if offset < 0 else '+'} {size}" if offset else BASELINE
 
 
 @dataclass(frozen=True)
 class GateResult:
     """Whether a gate held, and why; `error` where that could not be decided, never a pass.
 
-    rule: the text of the gate.
+    rule: the text of the gate. broken: the methods or protocols that broke it.
     """
 
     rule: str
     passed: bool
     error: bool
     lines: tuple[str, ...]
+    broken: tuple[str, ...] = ()
 
 
 def parse(text: str) -> Gate:
@@ -123,14 +160,26 @@ def parse(text: str) -> Gate:
         raise GateSyntaxError(text, f"it has no comparison, one of {' '.join(OPERATORS)}")
     left, comparison, right = split.groups()
     subject, _, figure = left.rpartition(".")
+    case = ""
+    if figure not in FIGURES and (in_case := _IN_CASE.fullmatch(left)):
+        subject, figure, case = in_case.groups()
     if not subject:
         raise GateSyntaxError(text, f"{left!r} is not a name, a dot and a figure")
     if not _SUBJECT.fullmatch(subject):
         raise GateSyntaxError(text, f"{subject!r} is neither a name nor a glob")
-    if figure not in FIGURES:
+    if case and not _CASE.fullmatch(case):
+        raise GateSyntaxError(text, f"{case!r} is neither a case nor a glob")
+    if not case and figure in CASE_FIGURES and figure not in FIGURES:
+        raise GateSyntaxError(text, f"{figure!r} needs a case: {left}.digits-resnet-morf")
+    if not case and figure not in FIGURES:
         hint = suggest(figure, FIGURES, most=1)
         raise GateSyntaxError(text, f"there is no figure {figure!r} ({hint})")
-    return Gate(text, subject, figure, comparison, _value(text, figure, comparison, right))
+    if from_baseline := _OFFSET.fullmatch(right):
+        sign, size = from_baseline.groups()
+        offset = _number(text, size) if size else 0.0
+        value = -offset if sign == "-" else offset
+        return Gate(text, subject, figure, comparison, value, case, baseline=True)
+    return Gate(text, subject, figure, comparison, _value(text, figure, comparison, right), case)
 
 
 def _value(text: str, figure: str, comparison: str, right: str) -> float | Literal["all"]:
@@ -140,64 +189,14 @@ def _value(text: str, figure: str, comparison: str, right: str) -> float | Liter
         if comparison not in ALL_OPERATORS:
             raise GateSyntaxError(text, f"'all' goes with {' or '.join(ALL_OPERATORS)} only")
         return "all"
+    return _number(text, right)
+
+
+def _number(text: str, right: str) -> float:
     if not _NUMBER.fullmatch(right):
-        raise GateSyntaxError(text, f"{right!r} is neither a number nor 'all'")
+        raise GateSyntaxError(
+            text, f"{right!r} is neither a number nor 'all' nor 'baseline', 'baseline - 0.1'"
+        )
     if math.isinf(value := float(right)):
         raise GateSyntaxError(text, f"{right!r} is too large")
     return value
-
-
-def decide(gate: Gate, known: Mapping[str, Figures]) -> GateResult:
-    """Compare a gate with what is known of each `method` and `protocol`; it holds if all hold."""
-    figures = known.get(gate.kind, {})
-    chosen = gate.select(figures)
-    if not chosen:
-        line = f"no {gate.kind} matches {gate.subject!r}; {suggest(gate.subject, figures)}"
-        return GateResult(gate.text, False, True, (line + _elsewhere(gate, known),))
-    lines: dict[bool | None, list[str]] = {None: [], False: [], True: []}
-    value = gate.value if gate.value == "all" else repr(gate.value).removesuffix(".0")
-    for name in chosen:
-        holds, shown = _compare(gate, figures[name].get(gate.figure))
-        line = f"{name}.{gate.figure} is {shown}, wanted {gate.operator} {value}"
-        if holds is None:
-            have = [key for key, other in figures[name].items() if _known(other)]
-            line += f"; {name} has: {', '.join(have) or 'no figures'}"
-        lines[holds].append(line)
-    if bad := (*lines[None], *lines[False]):
-        return GateResult(gate.text, passed=False, error=bool(lines[None]), lines=bad)
-    kept = lines[True] if len(chosen) == 1 else [f"{gate.text} holds for {', '.join(chosen)}"]
-    return GateResult(gate.text, passed=True, error=False, lines=tuple(kept))
-
-
-def _compare(gate: Gate, figure: Figure | None) -> tuple[bool | None, str]:
-    """Whether the gate holds for a figure, None if nobody can say, and how to show the figure."""
-    compare = OPERATORS[gate.operator]
-    if figure is None:
-        return None, "missing"
-    if isinstance(figure, tuple):
-        count, of = figure
-        if gate.value != "all":
-            return compare(count, gate.value), f"{count} of {of}"
-        if of == 0:  # none of no cases would be all of them
-            return False, "0 of 0 (nothing was compared)"
-        return compare(count, of), f"{count} of {of}"
-    if gate.value == "all" or math.isnan(figure):
-        return None, "not a number" if math.isnan(figure) else "not counted"
-    holds, short = compare(figure, gate.value), f"{figure:.4g}"
-    # Rounded, a close figure would seem to say the opposite.
-    return holds, short if compare(float(short), gate.value) == holds else repr(float(figure))
-
-
-def _known(figure: Figure | None) -> bool:
-    return isinstance(figure, tuple) or not (figure is None or math.isnan(figure))
-
-
-def _elsewhere(gate: Gate, known: Mapping[str, Figures]) -> str:
-    """A hint for whoever asks of a protocol what only methods have, or the reverse."""
-    other = next(kind for kind in KINDS if kind != gate.kind)
-    if gate.subject not in known.get(other, {}):
-        return ""
-    return (
-        f" ({gate.subject} is a {other}, and {gate.figure} a figure of {gate.kind}s; "
-        f"figures of {other}s: {', '.join(KINDS[other])})"
-    )

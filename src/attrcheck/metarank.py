@@ -53,6 +53,12 @@ class MetaRank:
     wins: Floats
     compared: Floats
 
+    def share_won(self, at: int) -> float | None:
+        """The share of its comparisons that a method won; None if it met nobody."""
+        others = np.arange(len(self.kappa)) != at
+        played = self.compared[at][others].sum()
+        return float(self.wins[at][others].sum() / played) if played else None
+
 
 def fuse(
     scores: ArrayLike,

@@ -451,9 +451,12 @@ def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
 
 @pytest.mark.filterwarnings("ignore::attrcheck.engine.evaluation.FewImages")
 def test_the_protocol_is_on_record_as_it_was_when_it_had_seen_all(tiny):
-    settings = tiny.run("tiny-linear-soundness").protocol_settings
+    result = tiny.run("tiny-linear-soundness")
+    settings = result.protocol_settings
     assert settings["normalisation"] == "max"
     assert 0 < settings["level"] <= 1
+    assert result.settled == ["level"]
+    assert tiny.run().settled == []
 
 
 def test_a_change_of_the_method_that_another_rests_on_is_noticed(tiny):
@@ -484,3 +487,27 @@ def test_a_protocol_that_breaks_on_one_method_names_it_and_goes_on(tiny):
     assert "scoring method 'grim' on tiny-linear raised ValueError" in reason
     assert "starts with image 'picture0'" in reason
     assert "a negative map" in reason
+
+
+def test_a_result_tells_its_images_and_weights_from_others(tiny):
+    """By what they are, whatever methods, protocols and seeds there are."""
+    first = tiny.run()
+    assert first.data
+    assert first.weights
+    again = tiny.run("tiny-linear-lerf", seed=1)
+    assert (again.data, again.weights) == (first.data, first.weights)
+    fewer = tiny.run(images=5)
+    assert fewer.data != first.data
+    assert fewer.weights == first.weights
+
+    attrcheck.dataset("tiny2")(lambda: tiny.dataset("tiny", ids=tuple("abcdefgh")))
+    assert tiny.run("tiny2-linear-morf").data != first.data
+
+    def other(data):
+        network = tiny.network(data)
+        network[-1].bias[0] += 1e-3
+        return network
+
+    attrcheck.model("other", datasets="tiny*")(other)
+    changed = tiny.run("tiny-other-morf")
+    assert (changed.data, changed.weights == first.weights) == (first.data, False)

@@ -31,7 +31,7 @@ def close(texts):
     session, start = Session(), time.process_time()
     for text in texts:
         session.take(text)
-    document, _ = conclude(session, [], "none", workers=1)
+    document, _, _ = conclude(session, [], "none", workers=1)
     text = files.as_json(document)
     return time.process_time() - start, text
 

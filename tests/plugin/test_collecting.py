@@ -34,15 +34,16 @@ def test_an_item_is_ours_by_its_parameters_not_by_its_id():
 
 def test_the_controller_reads_what_a_worker_wrote(tmp_path):
     folder = str(tmp_path / "run")
-    tell(ITEMS, folder, "gw0")
-    tell(ITEMS[:1], folder, "gw1")
-    assert collected_by(folder, "gw0") == OURS
-    assert list(collected_by(folder, "gw1").values()) == ["tiny-linear-morf"]
-    assert collected_by(folder, "gw2") == {}
+    names = {"method": ["exact"], "case": ["tiny-linear-morf"], "protocol": ["morf"]}
+    tell(ITEMS, folder, "gw0", names)
+    tell(ITEMS[:1], folder, "gw1", {})
+    assert collected_by(folder, "gw0") == (OURS, names)
+    assert list(collected_by(folder, "gw1")[0].values()) == ["tiny-linear-morf"]
+    assert collected_by(folder, "gw2") == ({}, {})
 
 
 def test_a_worker_without_such_items_writes_nothing(tmp_path):
-    tell(ITEMS[3:], str(tmp_path / "run"), "gw0")
+    tell(ITEMS[3:], str(tmp_path / "run"), "gw0", {})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -57,7 +57,7 @@ def session():
 
 
 def decided(session, text):
-    document, verdicts = conclude(session, [gate.parse(text)], "command line", 0)
+    document, verdicts, _ = conclude(session, [gate.parse(text)], "command line", 0)
     [verdict] = verdicts
     assert document.gates[0].passed == verdict.passed
     return verdict.passed, verdict.lines
@@ -123,14 +123,14 @@ def test_a_run_of_checks_alone_can_be_gated(session):
 def test_a_selection_is_partial_even_if_it_is_as_large_as_the_whole(session, whole, partial):
     for item, envelope in session.envelopes.items():
         session.envelopes[item] = replace(envelope, whole=signature(*whole))
-    document, _ = conclude(session, [], "none", 0)
+    document, _, _ = conclude(session, [], "none", 0)
     assert document.settings.partial is partial
 
 
 def test_a_run_in_which_nothing_arrived_has_a_report_that_says_so():
     session = Session()
     session.expect({"t.py::t[a-x-up]": "a-x-up"})
-    document, [verdict] = conclude(session, [], "none", 2)
+    document, [verdict], _ = conclude(session, [], "none", 2)
     assert document.missing == ["a-x-up"]
     assert document.leaderboard == []
     assert document.run.workers == 2

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from attrcheck import metarank
-from attrcheck.engine import cases
+from attrcheck.plugin import selection
 from attrcheck.report import files, markdown, terminal
 from attrcheck.report.html import page
 from tests.conftest import REGISTRIES
@@ -92,7 +92,7 @@ def test_code_that_registers_does_not_skip_the_suite(project, monkeypatch):
     def table(*arguments, **more):
         pytest.importorskip("no_such_module")
 
-    monkeypatch.setattr(cases, "table", table)
+    monkeypatch.setattr(selection, "table", table)
     project.makepyfile(test_other="def test_other(): pass")
     result = run(project)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

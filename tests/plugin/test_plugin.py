@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from attrcheck.report import exports
 from attrcheck.store.files import temporary_name
 from tests.conftest import REGISTRIES
 from tests.worlds import ITEMS, TINY, method
@@ -93,11 +94,14 @@ def test_a_run_ranks_and_reports(project):
     assert r"| \* exact" in (project.path / "attr-report" / "report.md").read_text()
 
 
-def test_without_the_flag_nothing_is_written_or_printed(project):
+def test_without_the_flag_only_the_store_has_the_report(project):
     result = run(project)
     result.assert_outcomes(passed=4)
     result.stdout.no_fnmatch_line("*Meta-Rank*")
     assert not (project.path / "attr-report").exists()
+    document, details = exports.read(project.path / ".attrcheck")
+    assert document.leaderboard[0].method == "exact"
+    assert details.exhibits
 
 
 def test_a_partial_run_says_so(project):

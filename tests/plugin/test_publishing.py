@@ -3,7 +3,8 @@
 import json
 from dataclasses import replace
 
-from attrcheck.plugin.conclusion import publish
+from attrcheck.plugin.conclusion import keep, publish
+from attrcheck.report.details import Details
 from attrcheck.report.files import set_aside
 from tests.report.pages import page
 
@@ -67,6 +68,45 @@ def test_maps_in_full_size_are_put_beside_the_report(tmp_path):
     (tmp_path / "file").touch()
     _, [verdict] = publish(WHOLE, tmp_path / "file", maps=maps)
     assert "report.maps cannot be written" in verdict.lines[-1]
+
+
+def test_a_store_keeps_the_report_of_the_last_whole_run(tmp_path):
+    maps = tmp_path / "maps"
+    (maps / "a-x").mkdir(parents=True)
+    details = Details("then")
+    for document, place in (
+        (PARTIAL, "report"),
+        (WHOLE, "report"),
+        (PARTIAL, "report/partial"),
+        (INCOMPLETE, "report/partial"),
+    ):
+        paths, warnings = keep(document, tmp_path / "store", details, maps)
+        folder = tmp_path / "store" / place
+        assert paths == [folder / "report.details.json", folder / "report.json"]
+        assert warnings == []
+        assert kept(folder) == (document.settings.partial, document.missing)
+        assert (folder / "report.maps" / "a-x").is_dir()
+    assert kept(tmp_path / "store" / "report") == (False, [])
+
+
+def test_what_the_store_has_is_copied_not_made_again(tmp_path, monkeypatch):
+    written, _ = keep(WHOLE, tmp_path / "store", Details(), tmp_path / "none")
+    monkeypatch.delattr("attrcheck.report.files.as_json")
+    _, problems = publish(WHOLE, tmp_path / "report", written=written)
+    assert problems == []
+    for path in written:
+        assert (tmp_path / "report" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_store_that_takes_no_report_is_a_warning_and_no_failure(tmp_path):
+    (tmp_path / "file").touch()
+    assert keep(WHOLE, tmp_path / "file", Details(), tmp_path)[0] == []
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "report").touch()
+    paths, [warning] = keep(WHOLE, tmp_path / "store", Details(), tmp_path)
+    assert paths == []
+    assert warning.startswith("warning: the report is not kept in")
+    assert "(File exists)" in warning
 
 
 def test_what_is_not_a_report_is_replaced(tmp_path):

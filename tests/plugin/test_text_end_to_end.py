@@ -77,7 +77,8 @@ def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     assert "<script>alert" not in html
 
     cases = ElementTree.parse(hostile.path / "junit.xml").getroot().iter("testcase")
-    told = [part.attrib["message"] for case in cases for part in case]
+    parts = [part for case in cases for part in case]
+    told = [part.attrib["message"] for part in parts if part.tag != "properties"]
     assert sum(r"\x1b[31mred" in message for message in told) >= 4
 
 

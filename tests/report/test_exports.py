@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -83,11 +84,50 @@ def test_the_csv_of_images_averages_to_the_scores():
 
 def test_latex_prints_the_board_and_escapes_names():
     text = exports.as_latex(*page(methods=["one_two%", r"a\b"]))
-    assert text.startswith("\\begin{tabular}{rlrrrr}\n\\toprule\n")
+    first, rest = text.split("\n", 1)
+    assert first == r"% 6 cases; needs \usepackage{booktabs}"
+    assert rest.startswith("\\begin{tabular}{rlrrrr}\n\\toprule\n")
     assert text.endswith("\\bottomrule\n\\end{tabular}\n")
-    assert r"1 & one\_two\% & $+" in text
+    assert r"1 & one\_two\% & $\mathbf{+" in text
     assert r"a\textbackslash{}b" in text
     assert text.count(r" \\") == 4
+
+
+def test_latex_has_the_best_of_each_column_in_bold_as_it_is_printed():
+    document, details = page()
+    figures = [(1.234, 2.0, 0.5), (1.231, 1.96, None), (0.5, 3.0, 0.25)]
+    board = [
+        replace(entry, meta_rank=kappa, mean_rank=mean, wins=wins)
+        for entry, (kappa, mean, wins) in zip(document.leaderboard, figures, strict=False)
+    ]
+    text = exports.as_latex(replace(document, leaderboard=board), details)
+    cells = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines()[5:8]]
+    assert [[row[2], row[4], row[5]] for row in cells] == [
+        [r"$\mathbf{+1.23}$", r"$\mathbf{2.0}$", r"$\mathbf{50}$"],
+        [r"$\mathbf{+1.23}$", r"$\mathbf{2.0}$", "--"],
+        ["$+0.50$", "$3.0$", "$25$"],
+    ]
+
+
+def test_parquet_has_the_rows_of_the_images(folder, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = folder / "images.parquet"
+    assert main(["report", str(folder), "--format", "parquet", "--output", str(out)]) == 0
+    table = parquet.read_table(out).to_pydict()
+    found = rows(exports.images_as_csv(*page()))
+    assert list(table) == ["case", "method", "image", "score"]
+    assert table["method"] == [row["method"] for row in found]
+    assert table["score"] == [float(row["score"]) for row in found]
+    assert main(["report", str(folder), "--format", "parquet"]) == 1
+    assert "parquet is not a text to print: add --output FILE" in capsys.readouterr().err
+
+
+def test_without_pyarrow_the_remedy_is_named(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    out = folder / "images.parquet"
+    assert main(["report", str(folder), "--format", "parquet", "--output", str(out)]) == 1
+    assert 'Parquet needs pyarrow: pip install "attrcheck[parquet]"' in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_without_a_board_there_is_no_latex():
@@ -107,7 +147,7 @@ def test_a_report_is_written_to_a_file(folder, capsys):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (None, "cannot be read (No such file or directory)"),
+        (None, "give the folder of a report, or the store of a run that came to its end"),
         ("{", "is not a report of this version of attrcheck"),
         ('{"schema": 2}', "is not a report of this version of attrcheck"),
         ("schema 1", "is a report of schema 1, and this version reads 2"),
@@ -123,5 +163,29 @@ def test_what_is_not_a_report_is_refused_by_name(folder, capsys, content, why):
         path.write_text(content)
     assert main(["report", str(folder)]) == 1
     message = capsys.readouterr().err
-    assert str(path) in message
+    assert str(folder) in message
     assert why in message
+
+
+def test_a_store_is_as_good_as_the_report_of_its_last_run(folder, capsys):
+    store = folder / "store"
+    files.keep(*with_folder(store / "report"))
+    assert main(["report", str(store), "--format", "html"]) == 0
+    assert capsys.readouterr().out == (folder / "report.html").read_text(encoding="utf-8")
+    assert exports.read_document(store) == exports.read_document(folder / "report.json")
+
+
+def test_full_size_maps_follow_the_page(folder, tmp_path_factory):
+    (folder / "report.maps" / "d0-net").mkdir(parents=True)
+    (folder / "report.maps" / "d0-net" / "0.png").write_bytes(b"picture")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for place in (elsewhere, folder):
+        exports.show(folder, "html", place / "page.html")
+        assert (place / "report.maps" / "d0-net" / "0.png").read_bytes() == b"picture"
+    exports.show(folder, "md", (other := tmp_path_factory.mktemp("other")) / "page.md")
+    assert [path.name for path in other.iterdir()] == ["page.md"]
+
+
+def with_folder(folder):
+    document, details = page()
+    return document, folder, details

@@ -110,4 +110,7 @@ def test_exhibits_may_lack_methods():
     assert known["exhibits"][0]["files"] == []
     large = Details(exhibits=[replace(exhibit, full=True)])
     known = data.of(empty(settings=pages.settings(methods)), large)
-    assert known["exhibits"][0]["files"] == ["report.maps/a-x/two.png"]
+    assert known["exhibits"][0]["files"] == [
+        "report.maps/a-x/two.png",
+        "report.maps/a-x/_images.png",
+    ]

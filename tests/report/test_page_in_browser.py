@@ -126,6 +126,27 @@ def test_it_opens_without_a_complaint_and_asks_nobody_for_anything(small):
     assert small.ask("document.getElementById('problem').hidden")
 
 
+def test_on_paper_all_is_drawn_in_light_colours_and_no_wider_than_a_sheet(small):
+    small.open()
+    small.do("document.documentElement.dataset.theme = 'dark'")
+    small.do("dispatchEvent(new Event('beforeprint'))")
+    document, _ = page()
+    assert small.ask("document.documentElement.dataset.theme") == "light"
+    assert len(small.texts("#heatmap .sheet tbody td")) == len(document.cases) * 5
+    ranks = [case.scores["method_0"].rank for case in document.cases]
+    cells = small.texts("#heatmap .sheet tbody td:nth-child(2)")
+    assert [float(cell) for cell in cells] == ranks
+    small.wait("document.querySelectorAll('.gallery canvas').length > 10")
+    assert small.ask("document.querySelector('#wins .cells').width") > 60
+    wide = "[...document.querySelectorAll('.heat, .gallery')]"
+    assert small.ask(f"{wide}.every((part) => part.getBoundingClientRect().width <= 700)")
+    small.do("dispatchEvent(new Event('afterprint'))")
+    assert small.ask("document.documentElement.dataset.theme") == "dark"
+    assert small.texts(".sheet") == []
+    assert small.ask(f"{wide}.every((part) => !part.style.zoom)")
+    assert small.complaints() == []
+
+
 def test_the_board_is_sorted_by_any_column_and_back(small):
     small.open()
     names = ["method_0", "method_1", "method_2", "method_3", "random"]

@@ -40,10 +40,14 @@ def test_every_field_is_described_and_required_unless_it_has_a_default():
     definitions = schema.schema()["$defs"]
     for name, definition in definitions.items():
         assert definition["description"], name
-    for name in ("Document", "BoardEntry", "Agreement"):
+    whole = definitions["Document"]
+    assert set(whole["properties"]) - set(whole["required"]) == {"baseline"}
+    for name in ("BoardEntry", "Agreement"):
         assert definitions[name]["required"] == sorted(definitions[name]["properties"])
     of_case = definitions["CaseEntry"]
-    assert set(of_case["properties"]) - set(of_case["required"]) == {"caveats"}
+    assert set(of_case["properties"]) - set(of_case["required"]) == {
+        *("caveats", "settled", "data", "weights")
+    }
     assert definitions["ScoreEntry"]["required"] == ["status"]
 
 

@@ -129,7 +129,7 @@ def test_methods_without_a_score_stand_below_with_the_reason(document):
     scores["saliency"] = score("error", "raised ValueError for image '7'")
     scores["random"] = score("not_applicable", "needs attention")
     assert terminal.footer(document) == [
-        "saliency in a-x-up: error: raised ValueError for image '7'",
+        "saliency fails in 1 case (a-x-up): raised ValueError for image '7'",
         "not applicable in so many cases: random (1); report.html says why",
     ]
     assert terminal.footer(document)[0] in terminal.render(document).splitlines()

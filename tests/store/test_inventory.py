@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from attrcheck.store.entries import Entry, Store, read_head
-from attrcheck.store.inventory import entries, leftovers
+from attrcheck.store.inventory import entries, leftovers, reports
 
 KEY = {"method": "abc", "seed": "0"}
 NAMES = ["records/tiny-linear-morf/slope", "maps/tiny-linear/slope", "checks/contract/slope"]
@@ -50,3 +50,15 @@ def test_files_of_killed_writers_and_those_set_aside_are_leftovers(folder):
     temporary = folder / "maps" / "tiny-linear" / ".slope-1.host.1.ab.tmp"
     temporary.touch()
     assert list(leftovers(folder)) == [aside, temporary]
+
+
+def test_the_files_of_reports_are_neither_entries_nor_leftovers(folder):
+    kept = folder / "report" / "report.json"
+    kept.parent.mkdir()
+    kept.touch()
+    (folder / "report" / "partial").mkdir()
+    temporary = folder / "report" / ".report.json.host.1.ab.tmp"
+    temporary.touch()
+    assert reports(folder) == [kept]
+    assert len(list(entries(folder))) == 3
+    assert list(leftovers(folder)) == [temporary]

@@ -19,7 +19,7 @@ def leave(path, hours):
     return path
 
 
-@pytest.mark.parametrize("place", [".", "maps/tiny-linear", "records/tiny-linear-morf"])
+@pytest.mark.parametrize("place", [".", "report", "maps/tiny-linear", "records/tiny-linear-morf"])
 def test_temporary_files_of_killed_writers_go_after_a_day(tmp_path, place):
     old, new = (tmp_path / place / temporary_name("slope-1.safetensors") for _ in range(2))
     leave(old, 25)

@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 def show_store(chosen: argparse.Namespace) -> None:
     """Print what lies in a store by kind, and remove what is stale if that is asked for."""
     from attrcheck.engine.pruning import Current
-    from attrcheck.store.inventory import KINDS, entries, leftovers
+    from attrcheck.store.inventory import KINDS, entries, leftovers, reports
 
     folder = _store(chosen)
     current, items = Current(), list(entries(folder))
@@ -48,6 +48,8 @@ def show_store(chosen: argparse.Namespace) -> None:
         ]
         for kind in KINDS
     ]
+    kept = reports(folder)
+    rows.append(["report", len(kept), _megabytes(p.stat().st_size for p in kept), 0, "0.0"])
     rows.append(["leftovers", len(rest), size := _megabytes(p.stat().st_size for p in rest)])
     rows[-1] += [len(rest), size]
     print(tabulate(rows, ["kind", "entries", "MB", "stale", "MB"], disable_numparse=True))

@@ -87,12 +87,12 @@ def _converted(data: Dataset) -> Dataset:
     return replace(
         data,
         images=_images(data.images, len(mean), where),
-        labels=_labels(data.labels, where),
+        labels=labels_of(data.labels, where),
         classes=int(classes),
         mean=mean,
         std=std,
         ids=tuple(map(str, data.ids)),
-        masks=None if data.masks is None else _masks(data.masks),
+        masks=None if data.masks is None else masks_of(data.masks),
         training=_training(training, len(mean), where) if training is not None else None,
         class_names=tuple(names),
     )
@@ -102,7 +102,7 @@ def _training(given: Any, channels: int, where: str) -> Callable[[], tuple[Any, 
     def training() -> tuple[Any, Tensor]:
         images, labels = given() if callable(given) else given
         what = f"{where}, to learn from"
-        return _images(images, channels, what), _labels(labels, what)
+        return _images(images, channels, what), labels_of(labels, what)
 
     return training
 
@@ -111,7 +111,7 @@ def _images(given: Any, channels: int, where: str) -> Tensor | Pixels:
     """Images [N, C, H, W] in [0, 1]; those that are made on demand are in that form already."""
     if hasattr(given, "part"):
         return given  # type: ignore[no-any-return]
-    images = _tensor(given, "L" if channels == 1 else "RGB", where)
+    images = tensor_of(given, "L" if channels == 1 else "RGB", where)
     if images.ndim == 3 and channels == 1:
         images = images[:, None]
     if images.ndim == 4 and images.shape[1] != channels == images.shape[3]:
@@ -146,9 +146,9 @@ def _in_range(images: Tensor, where: str) -> Tensor:
     return images.to(torch.float32)
 
 
-def _labels(given: Any, where: str) -> Tensor:
+def labels_of(given: Any, where: str) -> Tensor:
     """Labels [N], whole numbers."""
-    labels = _tensor(given, "L", where)
+    labels = tensor_of(given, "L", where)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or not torch.equal(labels.double(), labels.double().round()):
@@ -159,17 +159,17 @@ def _labels(given: Any, where: str) -> Tensor:
     return labels.to(torch.int64)
 
 
-def _masks(given: Any) -> Tensor | Pixels:
+def masks_of(given: Any) -> Tensor | Pixels:
     """Masks [N, H, W], true where they are not zero."""
     if hasattr(given, "part"):
         return given  # type: ignore[no-any-return]
-    masks = _tensor(given, "L", "masks")
+    masks = tensor_of(given, "L", "masks")
     if masks.ndim == 4 and masks.shape[1] == 1:
         masks = masks[:, 0]
     return masks if masks.dtype is torch.bool else masks != 0
 
 
-def _tensor(given: Any, mode: str, where: str) -> Tensor:
+def tensor_of(given: Any, mode: str, where: str) -> Tensor:
     """A tensor from a tensor, an array, or a list of numbers, arrays, tensors or PIL images."""
     if isinstance(given, Tensor):
         return given.detach()

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
-from attrcheck.engine.loading import Loader
+from attrcheck.engine import keys
+from attrcheck.engine.loading import Loader, Trained
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import interval, replicates
@@ -107,15 +108,20 @@ class Evaluation:
         ]
 
     @property
+    def trained(self) -> Trained:
+        """The model of this case, and the dataset as it sees it."""
+        return self.loader.trained(self.case.dataset, self.case.model, self.protocol.tuning)
+
+    @property
     def correct(self) -> NDArray[np.generic]:
         """Which of the scored images the model gets right."""
         return np.concatenate([shard.intact["correct"] for shard in self.shards])[: self.images]
 
     def caveats(self, correct: NDArray[np.generic]) -> list[str]:
         """What is to be said of the images and the model, which must be better than chance."""
-        trained = self.loader.trained(self.case.dataset, self.case.model, self.protocol.tuning)
-        labels = trained.data.labels[: self.images].numpy()
-        return caveats(correct, labels, trained.data.classes, self.settings.accept_accuracy)
+        data = self.trained.data
+        labels = data.labels[: self.images].numpy()
+        return caveats(correct, labels, data.classes, self.settings.accept_accuracy)
 
     def maps(self, method: Method) -> NDArray[np.generic]:
         """The method's maps of the images that are scored."""
@@ -192,13 +198,16 @@ class Evaluation:
         return {
             name: entry
             if isinstance(entry, Outcome)
-            else _outcome(entry, reductions[name], resampled.get(name), self._fingerprint(name))
+            else outcome_of(entry, reductions[name], resampled.get(name), self._fingerprint(name))
             for name, entry in observed.items()
         }
 
 
-def _outcome(
-    entry: Entry, reduction: Reduction, scores: NDArray[np.float64] | None, fingerprint: str
+def outcome_of(
+    entry: Entry,
+    reduction: Reduction,
+    scores: NDArray[np.float64] | None,
+    fingerprint: str = "",
 ) -> Outcome:
     """What became of a method; without replicates its score is not defined."""
     facts: dict[str, Any] = {
@@ -241,22 +250,27 @@ def run_case(
     """Score every method of a case; before anything is attributed, `tell` the accuracy."""
     torch.set_num_threads(evaluation.settings.threads)
     evaluation.store.open()
-    _warn(evaluation)
+    warn_of_few(evaluation.protocol, evaluation.case.protocol, evaluation.images)
     correct = evaluation.correct
     accuracy = float(correct.mean())
     tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
     remarks = evaluation.caveats(correct)
     observed = evaluation.observe_all(progress)
     protocol = evaluation.settled(observed)
+    planned, settings = _settings(evaluation.protocol), _settings(protocol)
+    trained = evaluation.trained
     return CaseResult(
         case=evaluation.case.id,
         higher_is_better=protocol.higher_is_better,
         images=evaluation.images,
         accuracy=accuracy,
         outcomes=evaluation.score(protocol, observed),
-        protocol_settings=_settings(protocol),
+        protocol_settings=settings,
         tuning=dict(evaluation.shards[0].pair.tuned),
         problems=evaluation.store.take_problems(),
+        settled=[name for name, value in settings.items() if planned.get(name) != value],
+        data=keys.of_dataset(trained.data.head(evaluation.images)),
+        weights=keys.of_weights(trained.forms.built),
         caveats=remarks,
         provenance=join(
             Provenance(origin.stored, origin.versions, {evaluation.case.id: {name: origin.created}})
@@ -266,13 +280,12 @@ def run_case(
     )
 
 
-def _warn(evaluation: Evaluation) -> None:
-    """Say so if there are fewer images than the protocol needs."""
-    least = evaluation.protocol.least_images
-    if evaluation.images < least:
+def warn_of_few(protocol: Protocol, name: str, images: int) -> None:
+    """Say so if there are fewer images than a protocol needs."""
+    if images < protocol.least_images:
         warnings.warn(
-            f"{evaluation.case.protocol} wants at least {least} images and has "
-            f"{evaluation.images}: single images decide its scores",
+            f"{name} wants at least {protocol.least_images} images and has {images}: single images "
+            "decide its scores",
             FewImages,
             stacklevel=3,
         )

@@ -76,6 +76,11 @@ def of_network(network: nn.Module) -> str:
     return of_value(network)
 
 
+def of_weights(network: nn.Module) -> str:
+    """The parameters and buffers of a network, whatever code or version of torch runs them."""
+    return digest(*sorted(network.state_dict().items(), key=lambda item: item[0]))
+
+
 def of_training(data: Dataset) -> str:
     """The training split of a dataset, which is made when it is asked for."""
     if data.training is None:

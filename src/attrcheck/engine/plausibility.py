@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtrc
 from torch import Tensor
 
 from attrcheck.errors import ModelError
@@ -51,11 +51,12 @@ def are_probabilities(output: Tensor) -> bool:
 def near_chance(correct: int, images: int, classes: int) -> bool:
     """Whether a guess among the classes may well be right as often; False for too few images.
 
-    One-sided binomial test: P(at least so many are right) > LEVEL.
+    One-sided binomial test: P(at least so many are right) > LEVEL. (`scipy.stats` has it too, and
+    takes longer to import than all of attrcheck.)
     """
     if images < LEAST_IMAGES or classes < 2:
         return False
-    return bool(binom.sf(correct - 1, images, 1 / classes) > LEVEL)
+    return bool(bdtrc(correct - 1, images, 1 / classes) > LEVEL)
 
 
 def caveats(

@@ -105,7 +105,9 @@ class Provenance:
 class CaseResult:
     """One case: what was ranked, over how many images, and the outcome of every method.
 
-    tuning: the facts of the model's fine-tuning, where it had one. problems: writes that failed.
+    tuning: the facts of the model's fine-tuning, where it had one. settled: the protocol's settings
+    that the methods of the run decided. data, weights: fingerprints of the images that are scored
+    and of the model's weights, so that runs can be compared. problems: writes that failed.
     standings: `tallies.standings` of the methods on each resample, [resamples, methods] in the
     order of the outcomes; `resampling.condense` makes them. provenance: of its scores. caveats:
     what a reader must know of the images and the model.
@@ -119,6 +121,9 @@ class CaseResult:
     protocol_settings: dict[str, Any] = field(default_factory=dict)
     tuning: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+    data: str = ""
+    weights: str = ""
     standings: NDArray[Any] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
     provenance: list[Provenance] = field(default_factory=list)
     caveats: list[str] = field(default_factory=list)
@@ -230,8 +235,7 @@ class Envelope:
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
     that were computed again and compared, if that was asked for. keys: of the user's own methods,
-    as this process has them. exhibit: of the pair, from the first case of it in each process, if a
-    report is wanted.
+    as this process has them. exhibit: of the pair, from the first case of it in each process.
     """
 
     id: str

@@ -7,6 +7,7 @@ imports nothing heavy, no registry either, and stays silent, until an attrcheck 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from attrcheck.plugin import collecting, controller, hookspecs, options
 
 if TYPE_CHECKING:
     from attrcheck.plugin.items import CaseItem, CheckItem
+    from attrcheck.plugin.properties import Properties
 
 SENT = pytest.StashKey[str]()
 """What an item sent, until its report is made."""
@@ -54,6 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(controller.Controller(config), controller.NAME)
 
 
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Give items of the installed suites ids that can be pasted back, from any folder."""
+    if name := collecting.installed_as(module_path, parent.config):
+        return pytest.Module.from_parent(parent, path=module_path, nodeid=name)
+    return None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One item for each case, or for each check and what it looks at."""
     try:
@@ -81,7 +92,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.pluginmanager.register(collecting.Warnings(collected))
     if (given := getattr(session.config, "workerinput", None)) is not None:
         # Before the collection is reported.
-        collecting.tell(session.items, given["attr_folder"], given["workerid"])
+        names = collecting.named(session.config)
+        collecting.tell(session.items, given["attr_folder"], given["workerid"], names)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -130,11 +142,12 @@ def _check_item(request: pytest.FixtureRequest) -> CheckItem:
     return CheckItem(request.param, request.config, worker_of(request.config), _sender(request))
 
 
-def _sender(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Keeps what an item sends until its report is made."""
+def _sender(request: pytest.FixtureRequest) -> Callable[[str, Properties], None]:
+    """Keeps what an item sends until its report is made; its properties are pytest's to keep."""
 
-    def send(text: str) -> None:
+    def send(text: str, properties: Properties) -> None:
         request.node.stash[SENT] = text
+        request.node.user_properties.extend(properties)
 
     return send
 

@@ -6,6 +6,7 @@ run before it reports its collection, and the controller reads it then.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pytest
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from attrcheck.contracts import Case
     from attrcheck.engine.checking import Subject
 
+Names: TypeAlias = dict[str, list[str]]
 CHECKED = {
     "attr_check": ("methods",),
     "attr_protocol_check": ("cases", "protocols", "models"),
@@ -32,6 +34,8 @@ CHECKED = {
 }
 """What the checks range over that a test gets through each of these fixtures."""
 FIXTURES = ("attr_case", *CHECKED)
+SUITES = "attrcheck.suites"
+"""Where the suites are installed."""
 MOST_TRACEBACK = 20_000
 """Characters of a traceback."""
 
@@ -50,26 +54,32 @@ class CheckRequest:
         return f"{self.check}-{self.subject.name}"
 
 
+def installed_as(path: Path, config: pytest.Config) -> str:
+    """The name by which `--pyargs` finds a file of the suites; nothing for other files.
+
+    As a path its id would lead pytest away from the project, whose conftest has the methods.
+    """
+    if not config.option.pyargs:
+        return ""
+    package = importlib.util.find_spec(SUITES)
+    folders = (package and package.submodule_search_locations) or ()
+    inside = any(path.parent == Path(folder) for folder in folders)
+    return f"{SUITES}.{path.stem}" if inside else ""
+
+
 def generate(metafunc: pytest.Metafunc) -> None:
     """One item for each case for tests that ask for `attr_case`, for each check for others."""
     fixture = next((name for name in FIXTURES if name in metafunc.fixturenames), None)
     if fixture is None:
         return
     rest_when_idle()
-    from attrcheck.engine.cases import table
     from attrcheck.plugin import selection
 
     config = metafunc.config
-    profile = str(options.value(config, "profile"))
     whole = scaling.task(config) is None  # checks look at all shards
     parameters: list[Case] | list[CheckRequest]
     try:
-        cases = table(
-            selection.patterns(config, "datasets"),
-            selection.patterns(config, "models"),
-            selection.patterns(config, "protocols"),
-            profile,
-        )
+        cases = selection.cases(config)
         if fixture == "attr_case":
             parameters = cases
         else:
@@ -163,18 +173,32 @@ def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:
     return getattr(getattr(item, "callspec", None), "params", {})
 
 
-def tell(items: Iterable[pytest.Item], folder: str, worker: str) -> None:
-    """Write down, on an xdist worker, which of its items are attrcheck's, if any are."""
+def named(config: pytest.Config) -> Names:
+    """What gates may name, if there are any; see `selection.names`."""
+    if not options.value(config, "gate"):
+        return {}
+    from attrcheck.plugin import selection
+
+    return selection.names(config)
+
+
+def tell(items: Iterable[pytest.Item], folder: str, worker: str, names: Names) -> None:
+    """Write down, on an xdist worker, which of its items are attrcheck's, if any are.
+
+    names: what gates may name.
+    """
     if collected := ours(items):
         os.makedirs(folder, exist_ok=True)
-        _path(folder, worker).write_text(json.dumps(collected), encoding="utf-8")
+        _path(folder, worker).write_text(json.dumps([collected, names]), encoding="utf-8")
 
 
-def collected_by(folder: str, worker: str) -> dict[str, str]:
-    """What a worker wrote down: its items that are attrcheck's."""
+def collected_by(folder: str, worker: str) -> tuple[dict[str, str], Names]:
+    """What a worker wrote down: its items that are attrcheck's, and what gates may name."""
     path = _path(folder, worker)
-    collected: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return collected
+    if not path.exists():
+        return {}, {}
+    collected, names = json.loads(path.read_text("utf-8"))
+    return collected, names
 
 
 def _path(folder: str, worker: str) -> Path:

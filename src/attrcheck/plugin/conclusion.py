@@ -5,35 +5,41 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from attrcheck import gate
 from attrcheck.engine.results import RunSettings
 from attrcheck.engine.settings import cores
 from attrcheck.errors import AttrcheckError, cut
+from attrcheck.gate import Gate, GateResult
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, RunVerdict, incomplete
+from attrcheck.report import causes, changes, exports, files, gating, summary, terminal, trust
 from attrcheck.report import document as documents
-from attrcheck.report import exports, files, terminal, trust
+from attrcheck.report.baselines import Baseline
+from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import MAPS, Details
-from attrcheck.report.text import for_terminal
+from attrcheck.report.text import for_terminal, one_line
 from attrcheck.report.types import Document, Run, SettingsShown
+from attrcheck.store.entries import Store, StoreError
+from attrcheck.store.inventory import REPORT
 
 PACKAGES = ("attrcheck", "torch", "captum", "numpy", "pytest", "pytest-xdist")
-MOST_CASES = 12
-"""Names of cases in one line."""
 NOTHING = RunSettings("-", images=None, seed=0, device="-", methods=[], of_cases=0, of_methods=0)
 """The settings of a run in which no item got as far as to send any."""
 
 
 def conclude(
-    session: Session, gates: Sequence[gate.Gate], gates_from: str, workers: int
-) -> tuple[Document, list[RunVerdict]]:
-    """The report, and the verdicts on the run as a whole."""
+    session: Session,
+    gates: Sequence[Gate],
+    gates_from: str,
+    workers: int,
+    baseline: Baseline | None = None,
+) -> tuple[Document, list[RunVerdict], Comparison | None]:
+    """The report, the verdicts on the run as a whole, and what it changed against a baseline."""
     document = documents.build(
         results=session.cases,
         checks=session.checks,
@@ -42,30 +48,57 @@ def conclude(
         run=_run(session, gates_from, workers),
     )
     verdicts = incomplete(session.missing)
-    figures = _figures(document)
+    comparison = baseline.compare(document, details(document, session)) if baseline else None
+    before = baseline.document if baseline else None
     results = [
-        _on_all(_with_cases(gate.decide(wanted, figures), wanted, document), session)
-        for wanted in gates
+        _on_all(result, session) for result in gating.results(gates, document, comparison, before)
     ]
     verdicts += [RunVerdict(f"gate[{r.rule}]", r.passed, list(r.lines)) for r in results]
-    return replace(document, gates=results), verdicts
+    moved = changes.gist(comparison) if comparison else []
+    return replace(document, gates=results, baseline=moved), verdicts, comparison
+
+
+def keep(
+    document: Document, store: Path, details: Details, maps: Path
+) -> tuple[list[Path], list[str]]:
+    """Keep the report in the store, to be shown at any time: the files, or why there are none.
+
+    maps: a folder of maps in full size, if there is one. Only a whole run takes the place of one.
+    """
+    place = store / REPORT
+    if not _is_whole(document) and _has_whole(place / files.JSON):
+        place /= PARTIAL
+    try:
+        Store(store).open()
+        paths, problems = files.keep(document, place, details)
+    except StoreError as error:
+        paths, problems = [], [str(error)]
+    if paths and maps.is_dir():
+        problems += files.copy(maps, place / MAPS)
+    return paths, [for_terminal(f"warning: {problem}") for problem in problems]
 
 
 def publish(
-    document: Document, folder: Path, details: Details | None = None, maps: Path | None = None
+    document: Document,
+    folder: Path,
+    details: Details | None = None,
+    maps: Path | None = None,
+    written: Iterable[Path] = (),
+    comparison: Comparison | None = None,
 ) -> tuple[list[str], list[RunVerdict]]:
     """Write the report; returns the lines for the terminal, and a verdict if a format failed.
 
     details: what pictures are drawn from. maps: a folder of maps in full size, if there is one.
-    The files come first: a run that lost its terminal has them still. A partial run leaves the
-    report of a whole one alone, and has a folder inside its.
+    written: files of the report that the store has already. comparison: with a baseline. The files
+    come first: a run that lost its terminal has them still. A partial run leaves the report of a
+    whole one alone, and has a folder inside its.
     """
     place = folder
     partial = document.settings.partial and not document.missing
-    if partial and _is_whole(files.previous(folder / files.JSON)):
+    if partial and _has_whole(files.previous(folder / files.JSON)):
         place = folder / PARTIAL
         files.restore(folder)
-    paths, problems = files.write(document, place, details)
+    paths, problems = files.write(document, place, details, written, comparison)
     if maps is not None and maps.is_dir():
         problems += files.copy(maps, place / MAPS)
     try:
@@ -81,9 +114,23 @@ def publish(
     return lines, [RunVerdict("report", False, problems)] if problems else []
 
 
-def findings(document: Document) -> list[str]:
-    """What was found on a user's own data, for a terminal that shows no report."""
-    return [for_terminal(line) for line in trust.findings(document)]
+def summarise(document: Document, comparison: Comparison | None, file: str) -> list[str]:
+    """Append a summary to the file that CI shows; a line for the terminal if that fails."""
+    try:
+        text = summary.render(document, comparison)
+        with open(file, "a", encoding="utf-8") as page:
+            page.write(f"{text}\n")
+    except Exception as error:  # a summary is no reason for a run to fail
+        why = f"warning: no summary in {file}: {type(error).__name__}: {error}"
+        return [for_terminal(cut(why))]
+    return []
+
+
+def in_short(document: Document) -> list[str]:
+    """What moved, what failed, what was found on a user's data: for a terminal without a report."""
+    faults = [fault.line for fault in causes.faults(document)]
+    lines = (*document.baseline, *faults, *trust.findings(document))
+    return [for_terminal(one_line(line)) for line in lines]
 
 
 def details(document: Document, session: Session) -> Details:
@@ -91,29 +138,19 @@ def details(document: Document, session: Session) -> Details:
     return Details.of(document.run.started, session.cases, session.exhibits)
 
 
-def _is_whole(report: Path) -> bool:
-    """Whether a report that was set aside is of a whole run."""
+def _has_whole(report: Path) -> bool:
+    """Whether a file is the report of a whole run."""
     try:
-        document = exports.read_document(report)
+        return _is_whole(exports.read_document(report))
     except AttrcheckError:
         return False
+
+
+def _is_whole(document: Document) -> bool:
     return not document.settings.partial and not document.missing
 
 
-def _with_cases(result: gate.GateResult, wanted: gate.Gate, document: Document) -> gate.GateResult:
-    """A broken gate on `beats_random` names the cases in which a method does not."""
-    if result.passed or wanted.figure != "beats_random":
-        return result
-    lines = []
-    for method in wanted.select({entry.method: {} for entry in document.leaderboard}):
-        cases = [case.id for case in document.cases if case.scores[method].beats_random is False]
-        more = f" and {len(cases) - MOST_CASES} more" if len(cases) > MOST_CASES else ""
-        if cases:
-            lines.append(f"{method} does not beat random in {', '.join(cases[:MOST_CASES])}{more}")
-    return replace(result, lines=(*result.lines, *lines))
-
-
-def _on_all(result: gate.GateResult, session: Session) -> gate.GateResult:
+def _on_all(result: GateResult, session: Session) -> GateResult:
     """A gate is decided on all that was collected, or it does not hold."""
     if not (without := [*session.missing, *session.skipped]):
         return result
@@ -127,27 +164,6 @@ def _settings(session: Session) -> SettingsShown:
     settings, whole = (sent[0].settings, sent[0].whole) if sent else (NOTHING, "")
     ran = signature((result.case for result in session.cases), settings.methods)
     return SettingsShown(**vars(settings), partial=ran != whole)
-
-
-def _figures(document: Document) -> dict[str, gate.Figures]:
-    """What gates may ask of each method and of each protocol."""
-    methods: dict[str, dict[str, gate.Figure | None]] = {}
-    for entry in document.leaderboard:
-        board = {name: value for name, value in vars(entry).items() if name in gate.METHOD_FIGURES}
-        beaten = entry.beats_random
-        methods[entry.method] = {**board, "beats_random": (beaten.cases, beaten.of)}
-    for verdict in document.method_verdicts:
-        if verdict.decided:
-            methods.setdefault(verdict.method, {})["checks"] = (verdict.passed, verdict.decided)
-    protocols = {
-        trust.protocol: {
-            name: trust.checks[name].figure
-            for name in gate.PROTOCOL_FIGURES
-            if name in trust.checks and trust.checks[name].decided
-        }
-        for trust in document.protocol_verdicts
-    }
-    return {"method": methods, "protocol": protocols}
 
 
 def _run(session: Session, gates_from: str, workers: int) -> Run:

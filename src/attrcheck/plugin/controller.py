@@ -21,9 +21,14 @@ from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, incomplete, u
 
 if TYPE_CHECKING:
     from attrcheck.plugin.progress import Painter
+    from attrcheck.report.baselines import Baseline
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
+REPEATED = "failed for the same cause"
+"""What pytest counts failures as that say nothing new."""
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The environment variable that names the file which GitHub shows on the page of a job."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
 UNSTEADY = (
@@ -36,7 +41,8 @@ class Controller:
     """The hooks of the process that gathers; on xdist workers there is none.
 
     problem: what makes the selection useless, noticed while items were generated.
-    lines: of the report, for the terminal. nodes: the xdist workers.
+    refused: whether gates or the baseline were, so that nothing runs. baseline: the report to
+    compare with. lines: of the report, for the terminal. nodes: the xdist workers.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -47,6 +53,8 @@ class Controller:
         self.lines: list[str] = []
         self.nodes: list[Any] = []
         self.interrupted = False
+        self.baseline: Baseline | None = None
+        self.refused = False
         self.signals = ends.Signals()
         self.notes = Board(config, self.folder)
 
@@ -95,10 +103,12 @@ class Controller:
             return []  # the collection says so
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self) -> None:
-        """Refuse a selection that turned out to be empty."""
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse a selection that turned out to be empty, and gates on what it does not have."""
         if self.problem:
             raise pytest.UsageError(f"attrcheck: {self.problem}")
+        if collecting.ours(items):
+            self._prepare(collecting.named(self.config))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note what will run here."""
@@ -107,9 +117,29 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
         """Note what a worker will run."""
-        self._expect(collecting.collected_by(self.folder, node.gateway.id))
+        items, names = collecting.collected_by(self.folder, node.gateway.id)
+        if items and not self.session.used:
+            self._prepare(names)
+        self._expect(items)
+
+    def _prepare(self, names: collecting.Names) -> None:
+        """Read the baseline and refuse gates that nobody could decide, before anything runs.
+
+        Only now is it known that attrcheck has a part in the run: what a file says of gates and
+        baselines is for such runs alone.
+        """
+        if scaling.task(self.config) is not None:
+            return  # nothing is decided, nor compared
+        from attrcheck.plugin.baselines import baseline_of, check_gates
+
+        self.refused = True
+        check_gates(self.config, names)
+        self.baseline = baseline_of(self.config)
+        self.refused = False
 
     def _expect(self, items: Mapping[str, str]) -> None:
+        if self.refused:
+            return
         first = not self.session.used
         self.session.expect(items)
         if items and first:
@@ -142,6 +172,8 @@ class Controller:
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
             self.session.excuse(report.nodeid)
+        if report.when == "call" and report.failed:
+            self.session.fail(report.nodeid, report.longreprtext)
 
     def pytest_keyboard_interrupt(self) -> None:
         """Note that workers may still be at work: after Ctrl-C, a signal or `pytest.exit`."""
@@ -159,7 +191,8 @@ class Controller:
             with suppress(OSError):  # the terminal is gone
                 self.painter.stop()
             self.painter = None
-        if self.config.getoption("collectonly") or options.value(self.config, "plan"):
+        idle = self.config.getoption("collectonly") or options.value(self.config, "plan")
+        if idle or self.refused:
             return
         if not self.session.used:
             verdicts = self._without_items(session)
@@ -177,28 +210,38 @@ class Controller:
         """Conclude the run; whatever goes wrong there, no gate is passed over."""
         gates, origin = options.gates(self.config), options.gates_from(self.config)
         try:
-            from attrcheck.plugin.conclusion import conclude, details, findings, publish
+            from attrcheck.plugin.conclusion import (
+                conclude,
+                details,
+                in_short,
+                keep,
+                publish,
+                summarise,
+            )
             from attrcheck.report.details import MAPS
 
             workers = self.config.getoption("numprocesses", None) or 0
-            document, verdicts = conclude(self.session, gates, origin, workers)
+            document, verdicts, comparison = conclude(
+                self.session, gates, origin, workers, self.baseline
+            )
         except Exception as error:
             self.lines += self._earlier_report()
             why = f"the results could not be put together: {type(error).__name__}: {error}"
             where = traceback.format_exc().splitlines()
             failed = RunVerdict("conclusion", False, [why, *where])
             return [failed, *undecided([gate.text for gate in gates], why)]
+        known, maps = details(document, self.session), Path(self.folder, MAPS)
+        written, warnings = keep(document, options.folder(self.config, "store"), known, maps)
         if options.value(self.config, "report"):
-            lines, problems = publish(
-                document,
-                options.folder(self.config, "report_dir"),
-                details(document, self.session),
-                Path(self.folder, MAPS),
-            )
+            folder = options.folder(self.config, "report_dir")
+            lines, problems = publish(document, folder, known, maps, written, comparison)
             self.lines += [*lines, *self._earlier_report()]
             verdicts += problems
         else:
-            self.lines += findings(document)
+            self.lines += in_short(document)
+        self.lines += warnings
+        if page := os.environ.get(SUMMARY):
+            self.lines += summarise(document, comparison, page)
         self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
@@ -251,6 +294,9 @@ class Controller:
             return report.outcome, "", report.outcome.upper()
         if report.when == "call" and self.session.is_finding(report.nodeid):
             return "findings", "f", ("FINDING", {"yellow": True})
+        if report.when == "call" and report.nodeid in self.session.repeated:
+            # Failed like any other, but the cause is shown once, with all its cases.
+            return REPEATED, "F", ("FAILED", {"red": True})
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 import torch
@@ -34,14 +35,17 @@ from attrcheck.engine.tasks import missing, run_task
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered
-from attrcheck.plugin import controller, notes, options, scaling, selection, suites
+from attrcheck.plugin import controller, notes, options, properties, scaling, selection, suites
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
+from attrcheck.plugin.properties import Properties
 from attrcheck.report.details import MAPS
 from attrcheck.report.text import for_terminal
 
 LAB = pytest.StashKey[Lab]()
+Sent: TypeAlias = tuple[Envelope, Properties, list[str]]
+"""What an item sends, beside its outcome too, and why it fails, if it does."""
 EXHIBITED = pytest.StashKey[set[str]]()
 """The pairs whose images and maps this process has sent."""
 
@@ -74,7 +78,7 @@ class CaseItem:
     case: Case
     config: pytest.Config
     worker: Worker
-    send: Callable[[str], None]
+    send: Callable[[str, Properties], None]
 
     def run(self) -> None:
         """Run the case; its result is sent before the item fails."""
@@ -82,18 +86,18 @@ class CaseItem:
         try:
             lab = lab_of(self.config, self.worker)
             work = self._score if lab.settings.task is None else self._deliver
-            sent, problems = work(lab, live.say)
+            sent, facts, problems = work(lab, live.say)
         except AttrcheckError as error:
             raise failure(f"{self.case.id}: {error}") from None
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(sent))
+        self.send(dumps(sent), facts)
         if problems:
             pytest.fail(for_terminal("\n".join(problems)), pytrace=False)
 
-    def _score(self, lab: Lab, say: Callable[[str], None]) -> tuple[Envelope, list[str]]:
+    def _score(self, lab: Lab, say: Callable[[str], None]) -> Sent:
         """The result of the case, and what is wrong in it."""
         evaluation = lab.evaluation(self.case)
         if gaps := missing(evaluation):
@@ -101,20 +105,19 @@ class CaseItem:
         result = run_case(evaluation, say, partial(self.worker.note, self.case.pair))
         shown = self._exhibit(lab)
         sent = envelope(self.case.id, self.config, lab, case=condense(result), exhibit=shown)
-        return sent, broken(result)
+        return sent, properties.of_case(result), broken(result)
 
-    def _deliver(self, lab: Lab, say: Callable[[str], None]) -> tuple[Envelope, list[str]]:
+    def _deliver(self, lab: Lab, say: Callable[[str], None]) -> Sent:
         """What was done of the shards that are this task's, and what is wrong there."""
         tell = partial(self.worker.note, self.case.pair)
         delivery = run_task(lab.evaluation(self.case), say, tell)
-        return envelope(self.case.id, self.config, lab, delivery=delivery), delivery.errors
+        return envelope(self.case.id, self.config, lab, delivery=delivery), [], delivery.errors
 
     def _exhibit(self, lab: Lab) -> Exhibit | None:
         """What the report shows of the pair, once per process; maps come from the store."""
         exhibited = self.config.stash.setdefault(EXHIBITED, set())
         evaluation = lab.evaluation(self.case)
-        wanted = options.value(self.config, "report") and evaluation.protocol.tuning is None
-        if not wanted or self.case.pair in exhibited:
+        if evaluation.protocol.tuning is not None or self.case.pair in exhibited:
             return None
         exhibited.add(self.case.pair)
         try:
@@ -132,7 +135,7 @@ class CheckItem:
     request: CheckRequest
     config: pytest.Config
     worker: Worker
-    send: Callable[[str], None]
+    send: Callable[[str, Properties], None]
 
     def run(self) -> None:
         """Run the check and send its result; skip where not applicable, xfail where expected."""
@@ -149,7 +152,8 @@ class CheckItem:
             pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
         finally:
             live.say("")
-        self.send(dumps(envelope(self.request.id, self.config, lab, check=result)))
+        sent = envelope(self.request.id, self.config, lab, check=result)
+        self.send(dumps(sent), properties.of_check(result))
         where = f" on {result.on}" if result.on else ""
         message = for_terminal(f"{what}{where}: {result.reason}")
         if result.status == "not_applicable":
@@ -210,7 +214,7 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         run=worker.run,
         device=device(options.value(config, "device"), worker.index),
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
-        memory=options.memory(config),
+        memory=scaling.memory(config),
         verify=options.share(config, "verify"),
         images_given=options.value(config, "images") is not None,
         isolate=options.isolate(config),

@@ -25,7 +25,6 @@ SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 """The kinds of things whose names an option selects."""
 FOLDERS = ("store", "report_dir", "data")
 """The options that name folders."""
-SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 ISOLATE = ("auto", "on", "off")
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
@@ -51,10 +50,13 @@ class Option:
         return f"attr_{self.name}"
 
 
+NONE = "none"
+"""Selects no check."""
 GLOBS = "comma-separated globs, !glob excludes"
 SPECS = {
     "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
     "models": "timm:NAME, torchvision:NAME[@WEIGHTS], hf:ORG/NAME; ALIAS=timm:NAME names it",
+    "checks": f"{NONE} for no checks at all",
 }
 """What may stand among the globs of an option."""
 OPTIONS = [
@@ -117,6 +119,7 @@ OPTIONS = [
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
     Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
+    Option("baseline", "a report to compare the run with, for gates too", "", metavar="FILE"),
     Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),
 ]
 
@@ -182,6 +185,11 @@ def folder(config: pytest.Config, name: str) -> Path:
     return Path(base, value(config, name))
 
 
+def baseline(config: pytest.Config) -> Path | None:
+    """The report to compare the run with, if there is one; found like a folder."""
+    return folder(config, "baseline") if value(config, "baseline") else None
+
+
 def check_root(config: pytest.Config) -> None:
     """A usage error if a value of ours that stands apart from its flag moves the root of the run.
 
@@ -240,23 +248,6 @@ def number(config: pytest.Config, name: str, least: int) -> int | None:
     return wanted
 
 
-def memory(config: pytest.Config) -> int | None:
-    """A size in bytes, or None where none is given."""
-    text = value(config, "memory")
-    if text is None:
-        return None
-    if (size := bytes_of(text)) is None:
-        raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
-    return size
-
-
-def bytes_of(text: str) -> int | None:
-    """A size such as 2GB in bytes; None if it is not one."""
-    if not (size := SIZE.fullmatch(text)):
-        return None
-    return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
-
-
 def isolate(config: pytest.Config) -> Isolate:
     """Which methods run in processes of their own; none if somebody wants to debug them."""
     which = value(config, "isolate")
@@ -296,14 +287,25 @@ def share(config: pytest.Config, name: str) -> float:
     return number
 
 
+def unchecked(config: pytest.Config) -> bool:
+    """Whether no check is wanted."""
+    return str(value(config, "checks")).strip() == NONE
+
+
 def gates(config: pytest.Config) -> list[Gate]:
-    """The gates of the run."""
+    """The gates of the run; a usage error for one that nothing in the run could decide."""
     from attrcheck import gate
 
     try:
-        return [gate.parse(text) for text in value(config, "gate")]
+        rules = [gate.parse(text) for text in value(config, "gate")]
     except gate.GateSyntaxError as error:
         raise pytest.UsageError(str(error)) from error
+    for rule in rules if unchecked(config) else ():
+        if rule.figure == "checks" or rule.kind == "protocol":
+            raise pytest.UsageError(
+                f"gate {rule.text!r} is decided by checks, and --attr-checks {NONE} runs none"
+            )
+    return rules
 
 
 def gates_from(config: pytest.Config) -> str:
@@ -328,7 +330,6 @@ def check_all(config: pytest.Config) -> None:
     number(config, "threads", 1)
     number(config, "timeout", 0)
     isolate(config)
-    memory(config)
     share(config, "verify")
     if value(config, "gate"):
         gates(config)

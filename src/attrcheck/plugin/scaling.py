@@ -1,4 +1,4 @@
-"""The options of large runs: which shards are computed here, how large they are, what is kept."""
+"""The options of large runs: which shards are computed here, and what may be held and kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from attrcheck.engine.settings import BLOCK
 from attrcheck.plugin import options
 
+SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 TASK = re.compile(r"(\d+)/(\d+)")
 
 
@@ -38,15 +39,33 @@ def keep_maps(config: pytest.Config) -> int | None:
     known = {"all": None, "none": 0}
     if text in known:
         return known[text]
-    if (size := options.bytes_of(text)) is None:
+    if (size := bytes_of(text)) is None:
         raise pytest.UsageError(
             f"--attr-keep-maps takes all, none or a size such as 10GB, not {text}"
         )
     return size
 
 
+def memory(config: pytest.Config) -> int | None:
+    """Bytes for inner batches, or None where no size is given."""
+    text = options.value(config, "memory")
+    if text is None:
+        return None
+    if (size := bytes_of(text)) is None:
+        raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
+    return size
+
+
+def bytes_of(text: str) -> int | None:
+    """A size such as 2GB in bytes; None if it is not one."""
+    if not (size := SIZE.fullmatch(text)):
+        return None
+    return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
+
+
 def check(config: pytest.Config) -> None:
     """A usage error for any value that is wrong, and for gates that a task cannot decide."""
+    memory(config)
     shard_size(config)
     keep_maps(config)
     if task(config) is None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attrcheck.checks import check
-from attrcheck.contracts import Check
+from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
 from attrcheck.engine.settings import affords
@@ -16,7 +16,7 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
 from attrcheck.plugin import suites, tables
-from attrcheck.plugin.options import SELECTIONS, given, suite, value
+from attrcheck.plugin.options import SELECTIONS, given, suite, unchecked, value
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, asks
@@ -63,11 +63,21 @@ def whole(config: pytest.Config) -> tuple[list[str], list[str]]:
 def check_names(config: pytest.Config) -> None:
     """A usage error for a name on the command line that nothing has."""
     for kind in SELECTIONS:
-        if config.getoption(f"attr_{kind}"):
+        if config.getoption(f"attr_{kind}") and not (kind == "checks" and unchecked(config)):
             try:
                 KINDS[kind].select(patterns(config, kind))
             except AttrcheckError as error:
                 raise pytest.UsageError(f"--attr-{kind}: {error}") from error
+
+
+def cases(config: pytest.Config) -> list[Case]:
+    """The cases selected."""
+    return table(
+        patterns(config, "datasets"),
+        patterns(config, "models"),
+        patterns(config, "protocols"),
+        str(value(config, "profile")),
+    )
 
 
 def methods(config: pytest.Config) -> list[str]:
@@ -79,8 +89,20 @@ def methods(config: pytest.Config) -> list[str]:
     return [name for name in affordable(value(config, "profile")) if name in chosen]
 
 
+def names(config: pytest.Config) -> dict[str, list[str]]:
+    """What gates may name: each `method`, `case` and `protocol` selected."""
+    chosen = cases(config)
+    return {
+        "method": methods(config),
+        "case": [case.id for case in chosen],
+        "protocol": list(dict.fromkeys(case.protocol for case in chosen)),
+    }
+
+
 def checks(config: pytest.Config) -> list[Check]:
     """The checks selected; where none is asked for, those that the profile affords."""
+    if unchecked(config):
+        return []
     wanted, full = patterns(config, "checks"), value(config, "profile") == "full"
     chosen = [check.get(name) for name in check.select(wanted)]
     return [spec for spec in chosen if asks(wanted) or full or spec.default]

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from attrcheck.errors import cause
+
 if TYPE_CHECKING:
     from attrcheck.engine.results import CaseResult, CheckResult, Delivery, Envelope, Exhibit
 
@@ -17,7 +19,8 @@ class Session:
     """What is expected, by node id, and what came, by the id of the item.
 
     run: tells this run from others. excused: items that were skipped, or that passed and sent
-    nothing; they are not missing, but gates must know.
+    nothing; they are not missing, but gates must know. repeated: items that failed for causes that
+    an earlier one has shown.
     """
 
     run: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -25,6 +28,8 @@ class Session:
     expected: dict[str, str] = field(default_factory=dict)
     excused: dict[str, str] = field(default_factory=dict)
     envelopes: dict[str, Envelope] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)
+    _causes: set[str] = field(default_factory=set)
 
     def expect(self, items: Mapping[str, str]) -> None:
         """Note items of attrcheck that were collected: node ids, and ids to send results under."""
@@ -43,6 +48,28 @@ class Session:
         """Expect nothing of an item that was skipped, or that passed without sending anything."""
         if node_id in self.expected:
             self.excused[node_id] = self.expected.pop(node_id)
+
+    def fail(self, node_id: str, text: str) -> None:
+        """Note that an item failed with this text; whether it says anything new."""
+        item = self.expected.get(node_id)
+        if item is None:
+            return
+        sent = self.envelopes.get(item)
+        if sent is not None and sent.case is not None:
+            reasons = [
+                *(o.reason for o in sent.case.outcomes.values() if o.status == "error"),
+                *sent.case.problems,
+            ]
+        elif sent is not None and sent.check is not None:
+            # Other than an error of the method, what a check finds is its own.
+            ours = sent.check.reason.startswith("method ")
+            reasons = [sent.check.reason if ours else f"{item}: {sent.check.reason}"]
+        else:
+            reasons = [text.removeprefix(f"{item}: ")]
+        causes = {cause(reason) for reason in reasons}
+        if causes <= self._causes:
+            self.repeated.add(node_id)
+        self._causes |= causes
 
     def is_finding(self, node_id: str) -> bool:
         """Whether an item sent what it found of a protocol on a user's own data."""

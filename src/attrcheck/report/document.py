@@ -110,9 +110,6 @@ class Ranking:
         self, place: int, at: int, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> BoardEntry:
         index = self.there[at]
-        opponents = np.arange(len(self.there)) != at
-        played = self.fused.compared[at][opponents].sum()
-        won = self.fused.wins[at][opponents].sum()
         return BoardEntry(
             method=self.methods[index],
             meta_rank=float(self.fused.kappa[at]),
@@ -120,7 +117,7 @@ class Ranking:
             high=_number(high[at]),
             rank=place,
             mean_rank=float(np.nanmean(self.table.ranks[:, index])),
-            wins=float(won / played) if played else None,
+            wins=self.fused.share_won(at),
             beats_random=self._beats_random(self.methods[index]),
         )
 
@@ -151,6 +148,9 @@ class Ranking:
                     for name, rank in zip(self.methods, ranks, strict=True)
                 },
                 caveats=result.caveats,
+                settled=result.settled,
+                data=result.data,
+                weights=result.weights,
             )
             for case, result, ranks in zip(
                 self.table.cases, self.results, self.table.ranks, strict=True
@@ -168,6 +168,8 @@ class Ranking:
 
     def _intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         names = [self.methods[index] for index in self.there]
+        if not any(len(result.standings) for result in self.results):  # nothing was resampled
+            return np.full(len(names), np.nan), np.full(len(names), np.nan)
         return metarank.intervals(
             [_standings(result, names) for result in self.results],
             [case.pair for case in self.table.cases],

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import cut
-from attrcheck.report import markdown
+from attrcheck.report import changes, markdown
+from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import Details
+from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
 from attrcheck.report.text import for_json
 from attrcheck.report.types import Document
-from attrcheck.store.files import write_whole
+from attrcheck.store.files import whole, write_whole
 
-JSON, DETAILS = "report.json", "report.details.json"
+JSON, DETAILS, COMPARISON = "report.json", "report.details.json", "comparison.json"
 
 
 def set_aside(folder: Path) -> None:
@@ -25,7 +28,7 @@ def set_aside(folder: Path) -> None:
 
     It stays until a complete report takes its place. Of two, that of the complete run stays.
     """
-    for path in (folder / name for name in FORMATS):
+    for path in (folder / name for name in NAMES):
         with suppress(OSError):  # then it cannot be written either, which is told at the end
             if path.is_file():
                 if previous(path).exists():
@@ -36,7 +39,7 @@ def set_aside(folder: Path) -> None:
 
 def restore(folder: Path) -> None:
     """Give the report that was set aside its names back."""
-    for path in (folder / name for name in FORMATS):
+    for path in (folder / name for name in NAMES):
         with suppress(OSError):
             previous(path).rename(path)
 
@@ -47,15 +50,36 @@ def previous(path: Path) -> Path:
 
 
 def write(
-    document: Document, folder: Path, details: Details | None = None
+    document: Document,
+    folder: Path,
+    details: Details | None = None,
+    written: Iterable[Path] = (),
+    comparison: Comparison | None = None,
 ) -> tuple[list[Path], list[str]]:
-    """Write the report in every format: the files written, and for each other one why it is not."""
+    """Write the report in every format: the files written, and for each other one why it is not.
+
+    written: files of the same report elsewhere, to be copied rather than made again. comparison:
+    with a baseline, if there is one; where it compares anything, it has files too.
+    """
     paths, problems = [], []
-    for name, render in FORMATS.items():
+    ready = {path.name: path for path in written}
+    renders: dict[str, Callable[[], str]] = {
+        name: partial(render, document, details or Details()) for name, render in FORMATS.items()
+    }
+    if comparison is not None and not comparison.nothing:
+        renders |= {name: partial(render, comparison) for name, render in COMPARISONS.items()}
+    elif not document.missing:
+        for name in COMPARISONS:
+            with suppress(OSError):
+                previous(folder / name).unlink(missing_ok=True)
+    for name, make in renders.items():
         try:
-            content = render(document, details or Details()).encode()
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / name, content)
+            if name in ready:
+                with whole(folder / name) as temporary:
+                    shutil.copyfile(ready[name], temporary)
+            else:
+                write_whole(folder / name, make().encode())
             if not document.missing:
                 previous(folder / name).unlink(missing_ok=True)
         except OSError as error:
@@ -66,6 +90,18 @@ def write(
         else:
             paths.append(folder / name)
     return paths, problems
+
+
+def keep(document: Document, folder: Path, details: Details) -> tuple[list[Path], list[str]]:
+    """Write what other formats can be made of later: the files, or why there are none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (DETAILS, JSON):
+            write_whole(folder / name, FORMATS[name](document, details).encode())
+    except Exception as error:  # the report's own folder may fare better
+        why = getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"
+        return [], [cut(f"the report is not kept in {folder} ({why})")]
+    return [folder / DETAILS, folder / JSON], []
 
 
 def copy(folder: Path, to: Path) -> list[str]:
@@ -99,3 +135,9 @@ FORMATS: dict[str, Callable[[Document, Details], str]] = {
     "report.html": page.render,
 }
 """The files of a report, and what makes their text."""
+COMPARISONS: dict[str, Callable[[Comparison], str]] = {
+    COMPARISON: changes.as_json,
+    "comparison.html": comparison_page.render,
+}
+"""The files of a comparison with a baseline, likewise."""
+NAMES = (*FORMATS, *COMPARISONS)

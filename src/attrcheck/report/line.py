@@ -8,10 +8,14 @@ from attrcheck.report.text import for_terminal
 
 
 class Line:
-    """One line on a terminal that is painted again and again; nothing where nobody watches."""
+    """One line on a terminal that is painted again and again; nothing where nobody watches.
 
-    def __init__(self, stream: TextIO) -> None:
+    watched: whether somebody does though the stream is not a terminal, as in a notebook.
+    """
+
+    def __init__(self, stream: TextIO, watched: bool = False) -> None:
         self._stream = stream
+        self._watched = watched or stream.isatty()
         self._shown = 0
 
     def __enter__(self) -> Line:
@@ -22,7 +26,7 @@ class Line:
 
     def show(self, text: str) -> None:
         """Paint a text in place of the last one."""
-        if self._stream.isatty():
+        if self._watched:
             self._paint(for_terminal(text))
 
     def print(self, text: str) -> None:

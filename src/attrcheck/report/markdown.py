@@ -27,6 +27,7 @@ def render(document: Document) -> str:
         f"# attrcheck report: {terminal.verdict(document)}",
         _list(terminal.above(document)),
         *_gates(document),
+        *_section("## Against the baseline", document.baseline),
         "## Leaderboard",
         _board(document),
         *_section("## Notable", [*notable.lines(document), *trust.findings(document)]),

@@ -12,7 +12,7 @@ AT_ODDS = 0.2
 
 def lines(document: Document) -> list[str]:
     """One line for each of the user's methods, and one for each thing that may surprise."""
-    return [*_own(document), *_at_odds(document), *_winners(document)]
+    return [*own_lines(document), *_at_odds(document), *_winners(document)]
 
 
 def own(document: Document) -> list[str]:
@@ -34,7 +34,8 @@ def losses(document: Document, method: str) -> list[CaseEntry]:
     return sorted(scored, key=lambda case: (-share(case), case.id))
 
 
-def _own(document: Document) -> list[str]:
+def own_lines(document: Document) -> list[str]:
+    """Where each of the user's own methods does worst."""
     shown = []
     for method in own(document)[:MOST_METHODS]:
         cases = losses(document, method)

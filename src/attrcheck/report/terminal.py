@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attrcheck.engine.results import RunSettings
-from attrcheck.report import consistency, notable, trust
-from attrcheck.report.text import Align, for_terminal, one_line, plain_table, shorten
+from attrcheck.report import causes, consistency, notable, trust
+from attrcheck.report.text import Align, counted, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document, Run
 
 MOST_NAMES = 8
@@ -21,7 +21,7 @@ OWN, DUMMY = "* ", "~ "
 
 def render(document: Document) -> str:
     """The verdict, what belongs above the board, the board, and what belongs below it."""
-    first = [verdict(document), *gates(document), *above(document)]
+    first = [verdict(document), *gates(document), *document.baseline, *above(document)]
     below = [
         *filter(None, [legend(document)]),
         *notable.lines(document),
@@ -38,9 +38,16 @@ def verdict(document: Document) -> str:
     if document.missing:
         return "incomplete"
     broken = sum(not gate.passed for gate in document.gates)
-    if broken:
-        return f"{broken} of {len(document.gates)} gates broken"
-    return f"all {len(document.gates)} gates hold" if document.gates else "no gates to keep"
+    kept = f"all {len(document.gates)} gates hold" if document.gates else "no gates to keep"
+    parts = [f"{broken} of {len(document.gates)} gates broken" if broken else kept]
+    faults = causes.faults(document)
+    if failing := {fault.method for fault in faults}:
+        parts.append(f"{counted(len(failing), 'method')} failed")
+    explained = sum(len(fault.checks) for fault in faults)
+    failed = sum(result.status == "failed" for result in document.checks) - explained
+    if failed:
+        parts.append(f"{counted(failed, 'check')} failed")
+    return ", ".join(parts)
 
 
 def gates(document: Document) -> list[str]:
@@ -140,20 +147,19 @@ def board(document: Document) -> str:
 
 
 def footer(document: Document) -> list[str]:
-    """Methods without a score and why, a line for each reason; what does not apply is one line."""
-    places: dict[tuple[str, str, str], list[str]] = {}
+    """Methods without a score and why, a line for each cause; what does not apply is one line."""
+    places: dict[tuple[str, str], list[str]] = {}
     not_applicable: dict[str, int] = {}
     for case in document.cases:
         for method, score in case.scores.items():
             if score.status == "not_applicable":
                 not_applicable[method] = not_applicable.get(method, 0) + 1
-            elif score.status != "ok":
-                key = (score.status, method, one_line(score.reason))
-                places.setdefault(key, []).append(case.id)
-    lines = []
-    for (status, method, reason), ids in sorted(places.items()):
+            elif score.status == "undefined":
+                places.setdefault((method, one_line(score.reason)), []).append(case.id)
+    lines = [fault.line for fault in causes.faults(document)]
+    for (method, reason), ids in sorted(places.items()):
         where = ids[0] if len(ids) == 1 else f"{len(ids)} cases, first {ids[0]}"
-        lines.append(f"{method} in {where}: {status}: {shorten(reason, MOST_IN_REASON)}")
+        lines.append(f"{method} in {where}: undefined: {shorten(reason, MOST_IN_REASON)}")
     hidden = len(lines) - MOST_LINES
     lines = lines[:MOST_LINES] + ([f"... and {hidden} more"] if hidden > 0 else [])
     if not_applicable:

@@ -147,6 +147,11 @@ def shorten(text: str, most: int = 30) -> str:
     return text if len(text) <= most else f"{text[: most - 3].rstrip()}..."
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 case`, `2 cases`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def number(value: float | None) -> str:
     """Two decimals, or a dash for what is not known."""
     return "-" if value is None else f"{value:.2f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrcheck.engine.results import CheckResult
+from attrcheck.errors import cause
 from attrcheck.report.text import Table, number, one_line, shorten
 from attrcheck.report.types import Document, Failure, MethodVerdict, ProtocolTrust, Tally
 
@@ -19,7 +20,8 @@ LEGEND = (
     "seed, half images, removal and grid: rank correlation with the ranking that follows when this "
     "is changed, 1 at best. Value sensitivity: least Hausdorff distance between the curves of a "
     "map and of copies with other values, 0 for a protocol that sees only the order. Trust: the "
-    "share of items passed, mean over so many checks; a known failure is not a pass."
+    "share of items passed, mean over so many checks; a known failure is not a pass. Without "
+    "verdicts of three checks, and twenty images in each case, nothing is said of it."
 )
 KNOWN = "known_failure"
 SHOWN = {
@@ -41,7 +43,22 @@ def tables(document: Document) -> list[Table]:
 
 def protocols(document: Document) -> list[Table]:
     """Which protocol to trust; nothing without checks."""
-    return _protocols(document.protocol_verdicts)
+    verdicts = document.protocol_verdicts
+    if not any(verdict.checks for verdict in verdicts):
+        return []
+    rows = [
+        [
+            verdict.protocol,
+            _trust(verdict) + _of(verdict) if _is_founded(document, verdict) else "-",
+            verdict.cases,
+            *(_cell(verdict.checks.get(check)) for check in COLUMNS),
+            _others(verdict),
+        ]
+        for verdict in verdicts
+    ]
+    checks = [name.replace("_", " ") for name in COLUMNS]
+    headers = ["protocol", "trust", "cases", *checks, "others"]
+    return [Table("Which protocol to trust", headers, rows, LEGEND)]
 
 
 def summary(document: Document) -> list[str]:
@@ -99,24 +116,6 @@ def _failures(checks: Sequence[CheckResult]) -> list[Table]:
     return [Table("Failed checks, those of methods aside", headers, rows)] if rows else []
 
 
-def _protocols(verdicts: Sequence[ProtocolTrust]) -> list[Table]:
-    if not any(verdict.checks for verdict in verdicts):
-        return []
-    rows = [
-        [
-            verdict.protocol,
-            _trust(verdict) + _of(verdict),
-            verdict.cases,
-            *(_cell(verdict.checks.get(check)) for check in COLUMNS),
-            _others(verdict),
-        ]
-        for verdict in verdicts
-    ]
-    checks = [name.replace("_", " ") for name in COLUMNS]
-    headers = ["protocol", "trust", "cases", *checks, "others"]
-    return [Table("Which protocol to trust", headers, rows, LEGEND)]
-
-
 def _methods(verdicts: Sequence[MethodVerdict]) -> list[Table]:
     if not verdicts:
         return []
@@ -134,7 +133,14 @@ def _methods(verdicts: Sequence[MethodVerdict]) -> list[Table]:
 
 
 def _reasons(failures: Sequence[Failure]) -> str:
-    return "; ".join(f"{f.check}: {shorten(one_line(f.reason), MOST_CHARACTERS)}" for f in failures)
+    checks: dict[str, list[Failure]] = {}
+    for failure in failures:
+        checks.setdefault(cause(failure.reason), []).append(failure)
+    return "; ".join(
+        f"{', '.join(failure.check for failure in alike)}: "
+        + shorten(one_line(alike[0].reason), MOST_CHARACTERS)
+        for alike in checks.values()
+    )
 
 
 def _of_first(results: Sequence[CheckResult], about: str) -> str:

@@ -58,7 +58,9 @@ class ScoreEntry(Score):
 class CaseEntry:
     """One case, and how every method did in it.
 
-    caveats: what a reader must know of the images and the model.
+    caveats: what a reader must know of the images and the model. settled: the protocol's settings
+    that the methods of the run decided. data, weights: fingerprints of the images that are scored
+    and of the model's weights; cases are compared where these are the same.
     """
 
     id: str
@@ -72,6 +74,9 @@ class CaseEntry:
     tuning: dict[str, Any]
     scores: dict[str, ScoreEntry]
     caveats: list[str] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+    data: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,8 @@ class Document:
 
     missing: items that were collected and sent no result. leaderboard_problem: why the cases could
     not be fused, if so. protocol_verdicts: the one to trust most first. method_verdicts: in the
-    order of the board.
+    order of the board. baseline: what moved against a report that the run was compared with, in a
+    few lines; `comparison.json` has all of it.
     """
 
     schema: int
@@ -172,3 +178,4 @@ class Document:
     method_verdicts: list[MethodVerdict]
     checks: list[CheckResult]
     gates: list[GateResult]
+    baseline: list[str] = field(default_factory=list)

@@ -6,6 +6,7 @@
     tuned/<dataset>-<model>/<name>: weights of a fine-tuned model
     checks/<check>/<method, protocol or suite>: the verdict, without rows
     locks/, aside/: who is computing what; files that could not be read
+    report/: the report of the last whole run, to be shown at any time
 
 File names go on with -<fingerprint>.safetensors: the hash of the entry's key, which covers all that
 the entry depends on. When something changes, nothing is found under the new fingerprint, and the

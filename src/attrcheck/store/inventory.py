@@ -11,6 +11,8 @@ from pathlib import Path
 from attrcheck.store.entries import SCHEMA, SUFFIX, Key, read_head
 
 KINDS = ("records", "maps", "shared", "tuned", "checks")
+REPORT = "report"
+"""The folder of a store in which the report of its last whole run is kept."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ def history(folder: Path, pattern: str) -> dict[str, list[Item]]:
 def changes(one: Key, other: Key) -> list[str]:
     """The parts in which two keys differ."""
     return sorted(part for part in {*one, *other} if one.get(part) != other.get(part))
+
+
+def reports(folder: Path) -> list[Path]:
+    """The files of the reports that a store keeps."""
+    return [path for path in sorted((folder / REPORT).rglob("[!.]*")) if path.is_file()]
 
 
 def leftovers(folder: Path) -> Iterator[Path]:

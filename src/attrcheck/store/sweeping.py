@@ -23,7 +23,7 @@ def sweep(folder: Path, age: float = DAY) -> None:
     What cannot be removed stays: it does no harm.
     """
     old = time.time() - age
-    for path in itertools.chain(folder.glob(".*.tmp"), folder.glob("*/*/.*.tmp")):
+    for path in itertools.chain(*(folder.glob(f"{depth}.*.tmp") for depth in ("", "*/", "*/*/"))):
         with suppress(OSError):
             if TEMPORARY.fullmatch(path.name) and is_file(path) and path.lstat().st_mtime < old:
                 path.unlink()

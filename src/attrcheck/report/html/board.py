@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from attrcheck.engine.results import MethodFacts
@@ -66,11 +66,11 @@ class Axis:
         return self.place(0.0)
 
 
-def axis(document: Document) -> Axis:
+def axis(entries: Sequence[BoardEntry]) -> Axis:
     """A scale that holds all intervals, and zero."""
     ends = [
         value
-        for entry in document.leaderboard
+        for entry in entries
         for value in (entry.low, entry.meta_rank, entry.high)
         if value is not None
     ]
@@ -79,7 +79,7 @@ def axis(document: Document) -> Axis:
 
 def rows(document: Document) -> list[Row]:
     """The board, best first."""
-    scale = axis(document)
+    scale = axis(document.leaderboard)
     verdicts = {verdict.method: verdict for verdict in document.method_verdicts}
     return [
         _row(document, entry, verdicts.get(entry.method), scale) for entry in document.leaderboard

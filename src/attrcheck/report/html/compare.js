@@ -19,7 +19,7 @@ function startCompare() {
   rivals.update = whenSeen(byId("duel"), showDuel);
   watchers.push(paint, rivals.update);
   addEventListener("resize", paint);
-  chooseRivals(0, 1);
+  chooseRivals(0, range(report.methods.length).find((at) => at > 0 && known(report.wins[0][at])) || 1);
 }
 
 function paintWins() {

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck.engine.pictures import path_of
+from attrcheck.engine.pictures import IMAGES, path_of
 from attrcheck.engine.results import Curve, Exhibit, MethodFacts
 from attrcheck.report.details import MAPS, CaseDetails, Details
 from attrcheck.report.text import for_terminal
@@ -136,9 +136,11 @@ def _exhibit(exhibit: Exhibit, methods: Sequence[str]) -> Json:
         "shape": [count, height, width, channels],
         "methods": [methods.index(name) for name in exhibit.methods],
         "scales": _table(exhibit.scales, DIGITS),
-        "files": [f"{MAPS}/{path_of(exhibit.pair, name)}" for name in exhibit.methods]
-        if exhibit.full
-        else [],
+        "files": [
+            f"{MAPS}/{path_of(exhibit.pair, name)}"
+            for name in (*exhibit.methods, IMAGES)
+            if exhibit.full
+        ],
     }
 
 

@@ -24,6 +24,7 @@ function whenSeen(element, update) {
     if (seen) stale = false;
     if (seen) element.dataset.drawn = "yes";
   }, { rootMargin: "300px" }).observe(element);
+  drawers.push(update);
   return () => {
     if (seen) update();
     else stale = true;

@@ -8,12 +8,14 @@ function startGallery() {
     place.append(make("p", {}, "This report has no images: they come with a run, from report.details.json beside report.json."));
     return;
   }
-  const top = range(report.methods.length).filter((at) => !report.methods[at].dummy).slice(0, 3);
+  const there = [...report.exhibits[gallery.exhibit].methods].sort((a, b) => a - b);
+  const top = there.filter((at) => !report.methods[at].dummy).slice(0, 3);
   const own = range(report.methods.length).filter((at) => report.methods[at].own);
   gallery.methods = new Set([...own, ...top, methodAt("random")].filter((at) => at >= 0));
   const table = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Images and maps" });
   const tools = make("div", { class: "toolbar" });
   const update = whenSeen(table, () => showGallery(table));
+  opened(gallery.exhibit); // so that they are there when the page is printed, which cannot wait
   const lay = () => tools.replaceChildren(
     chooser("dataset and model", report.exhibits.map((exhibit, at) => [at, exhibit.pair]), gallery.exhibit, (value) => { gallery.exhibit = Number(value); lay(); update(); }),
     chooser("scores of", protocolsOf(report.exhibits[gallery.exhibit].pair), gallery.protocol, (value) => { gallery.protocol = value; update(); }),
@@ -36,9 +38,9 @@ function protocolsOf(pair) {
   return names.length ? names : [["", "none"]];
 }
 
-/** A link to the maps of a method in full size, where there are such files. */
-function fullSize(exhibit, method) {
-  const file = exhibit.files[exhibit.methods.indexOf(method)];
+/** A link to maps in full size, or behind those of all methods to the images, where there are such files. */
+function fullSize(exhibit, at) {
+  const file = exhibit.files[at];
   return file && [make("br"), make("a", { href: file, target: "_blank", rel: "noopener" }, "full size")];
 }
 
@@ -51,10 +53,10 @@ async function showGallery(place) {
     make("div", { class: "pair" }, imagePicture(exhibit, index), mapPicture(exhibit, method, index)), score(method, index)));
   const row = (method) => {
     const ends = (entry && extremes(entry, method, exhibit)) || {};
-    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name), fullSize(exhibit, method)), extreme(method, ends.best), extreme(method, ends.worst),
+    return make("tr", {}, make("th", { scope: "row" }, make("a", { href: linkTo({ method: report.methods[method].name }) }, report.methods[method].name), fullSize(exhibit, exhibit.methods.indexOf(method))), extreme(method, ends.best), extreme(method, ends.worst),
       range(exhibit.count).map((index) => make("td", {}, framed(mapPicture(exhibit, method, index), score(method, index)))));
   };
-  const heads = make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, "best"), make("th", { scope: "col" }, "worst"),
+  const heads = make("tr", {}, make("th", { scope: "col" }, "method", fullSize(exhibit, exhibit.methods.length)), make("th", { scope: "col" }, "best"), make("th", { scope: "col" }, "worst"),
     range(exhibit.count).map((index) => make("th", { scope: "col" }, framedImage(exhibit, index, 64))));
   place.replaceChildren(make("table", { class: "gallery" }, make("thead", {}, heads), make("tbody", {}, methods.map(row))));
 }

@@ -40,6 +40,7 @@ async function start() {
   report = JSON.parse(new TextDecoder().decode(await inflate("data")));
   document.querySelectorAll(".scripted").forEach((part) => { part.hidden = false; });
   startTheme();
+  startPaper();
   startFilters();
   startBoard();
   if (report.cases.length) startHeatmap();

@@ -18,8 +18,8 @@ from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run
 
 SCRIPTS = (
-    *("core.js", "colours.js", "charts.js", "filters.js", "fuse.js", "board.js", "heatmap.js"),
-    *("pictures.js", "case.js", "method.js", "gallery.js", "compare.js", "main.js"),
+    *("core.js", "colours.js", "charts.js", "paper.js", "filters.js", "fuse.js", "board.js"),
+    *("heatmap.js", "pictures.js", "case.js", "method.js", "gallery.js", "compare.js", "main.js"),
 )
 """In this order they become one script."""
 
@@ -28,12 +28,12 @@ def render(document: Document, details: Details) -> str:
     """The page; whatever is put into the template is escaped by it, and only there."""
     code = script()
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             document=document,
             board=board.rows(document),
-            axis=board.axis(document),
+            axis=board.axis(document.leaderboard),
             columns=board.COLUMNS,
             remarks=terminal.above(document),
             no_board=terminal.no_board(document),
@@ -46,7 +46,7 @@ def render(document: Document, details: Details) -> str:
             consistency=consistency.tables(document),
             facts=_facts(document.run),
             versions=document.run.versions,
-            style=Markup(_asset("style.css")),
+            style=Markup(asset("style.css")),
             script=Markup(code),
             policy=_policy(code),
             data=data.packed_json(data.of(document, details)),
@@ -58,7 +58,7 @@ def render(document: Document, details: Details) -> str:
 @cache
 def script() -> str:
     """All scripts as one, which shares no name with anybody."""
-    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    parts = "\n".join(asset(name) for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
@@ -84,9 +84,10 @@ def _facts(run: Run) -> dict[str, Any]:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What makes pages of templates; whatever is put into one is escaped."""
     return Environment(
-        loader=FunctionLoader(_asset),
+        loader=FunctionLoader(asset),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_printable,
@@ -102,5 +103,6 @@ def _printable(value: Any) -> Any:
     return for_terminal(value) if isinstance(value, str) else value
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of this folder."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Notebooks: attribute, score, rank, fuse and show in Python, by the engine's own code."""

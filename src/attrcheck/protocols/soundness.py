@@ -96,9 +96,9 @@ class Soundness(Protocol):
 
     def resample(self, rows: Rows, counts: NDArray[np.int64]) -> Floats:
         """The score on every resample, from all curves at once."""
-        defined, chosen = _defined(rows), _is_defined(rows)
-        if not chosen.all():
-            counts = counts[:, chosen]
+        defined = _defined(rows)
+        if defined is not rows:
+            counts = counts[:, _is_defined(rows)]
         scores = np.full(len(counts), np.nan)
         drawn = counts.any(axis=1)
         if not drawn.any():
@@ -166,7 +166,7 @@ class Soundness(Protocol):
 def _defined(rows: Rows) -> Rows:
     """The rows of images whose map is defined."""
     chosen = _is_defined(rows)
-    return {name: row[chosen] for name, row in rows.items()}
+    return rows if chosen.all() else {name: row[chosen] for name, row in rows.items()}
 
 
 def _is_defined(rows: Rows) -> NDArray[np.bool_]:

@@ -199,9 +199,11 @@ def _network(model: nn.Module, images: Tensor) -> tuple[nn.Module, int]:
             f"the model raised {type(error).__name__} for images {list(images[:2].shape)}: "
             f"{text_of(error)}"
         ) from error
-    classes = output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0
-    check_logits(output, len(images[:2]), classes, "the model")
-    return network, classes
+    if not isinstance(output, Tensor) or output.ndim != 2:
+        told = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise InputError(f"the model returns {told}, and not logits [N, classes], a row per image")
+    check_logits(output, len(images[:2]), output.shape[1], "the model")
+    return network, output.shape[1]
 
 
 def _targets(given: Any, images: int, classes: int) -> Tensor:

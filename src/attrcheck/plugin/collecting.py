@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import pytest
 
 from attrcheck.errors import AttrcheckError, cut, text_of
-from attrcheck.plugin import options
+from attrcheck.plugin import options, scaling
 from attrcheck.plugin.outcomes import outcomes
 
 if TYPE_CHECKING:
@@ -76,10 +76,14 @@ def generate(metafunc: pytest.Metafunc) -> None:
     from attrcheck.plugin import selection
 
     config = metafunc.config
+    whole = scaling.task(config) is None  # checks look at all shards
     parameters: list[Case] | list[CheckRequest]
     try:
         cases = selection.cases(config)
-        parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
+        if fixture == "attr_case":
+            parameters = cases
+        else:
+            parameters = _requests(config, fixture, cases) if whole else []
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"
         raise AttrcheckError(f"code that registers things raised {why}") from error

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import collecting, ends, options
+from attrcheck.pace import in_ci
+from attrcheck.plugin import collecting, ends, options, scaling
 from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, undecided
+from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, incomplete, undecided
 
 if TYPE_CHECKING:
-    from attrcheck.plugin.progress import Painter
+    from attrcheck.plugin.progress import Painter, Ticker
     from attrcheck.report.baselines import Baseline
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
-REPEATED = "failed for the same cause"
+REPEATED = "repeated failures"
 """What pytest counts failures as that say nothing new."""
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable that names the file which GitHub shows on the page of a job."""
@@ -48,7 +49,7 @@ class Controller:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.session = Session()
-        self.painter: Painter | None = None
+        self.painter: Painter | Ticker | None = None
         self.problem = ""
         self.lines: list[str] = []
         self.nodes: list[Any] = []
@@ -65,11 +66,17 @@ class Controller:
 
     @property
     def live(self) -> str:
-        """The folder of live files; none unless somebody watches."""
+        """The folder of live files; none unless somebody watches, or CI keeps what is told."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or not reporter.isatty or reporter.verbosity < 0:
+        if reporter is None or reporter.verbosity < 0:
             return ""
-        return self.folder
+        return self.folder if self.on_terminal or in_ci() else ""
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether somebody may watch."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        return reporter is not None and reporter.isatty
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -83,6 +90,7 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Refuse bad options before any worker is started."""
         options.check_all(self.config)
+        scaling.check(self.config)
         if options.used(self.config):
             self.signals.install()
         if options.selects(self.config):
@@ -127,6 +135,8 @@ class Controller:
         Only now is it known that attrcheck has a part in the run: what a file says of gates and
         baselines is for such runs alone.
         """
+        if scaling.task(self.config) is not None:
+            return  # nothing is decided, nor compared
         from attrcheck.plugin.baselines import baseline_of, check_gates
 
         self.refused = True
@@ -142,9 +152,11 @@ class Controller:
         if items and first:
             self._begin()
         if items and self.painter is None and self.live:
-            from attrcheck.plugin.progress import start
+            from attrcheck.plugin.progress import Overview, start
 
-            self.painter = start(self.config.get_terminal_writer(), self.live)
+            writer = self.config.get_terminal_writer()
+            overview = Overview(self.live, self.session.count)
+            self.painter = start(overview, writer, self.on_terminal)
 
     def _begin(self) -> None:
         """Get ready once it is known that attrcheck has a part in the run."""
@@ -154,17 +166,35 @@ class Controller:
         from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
 
         sweep(options.folder(self.config, "store"))
-        if options.value(self.config, "report"):
+        if options.value(self.config, "report") and scaling.task(self.config) is None:
             from attrcheck.report.files import set_aside  # likewise
 
             set_aside(options.folder(self.config, "report_dir"))
 
+    def show_notes(self) -> None:
+        """Print what items noted, where progress was shown."""
+        self._make_room()
+        self.notes.show()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """Make room for what pytest is about to print."""
+        self._make_room()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Count an item that is done, and make room likewise."""
+        self.session.done.add(nodeid)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if self.painter is not None:
+            self.painter.wipe()
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what an item sent; make room for what pytest is about to print."""
-        if self.painter is not None:
-            self.painter.wipe()
-        self.notes.show()
+        self.show_notes()
         if text := getattr(report, "attrcheck", None):
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):
@@ -191,7 +221,12 @@ class Controller:
         idle = self.config.getoption("collectonly") or options.value(self.config, "plan")
         if idle or self.refused:
             return
-        verdicts = self._verdicts() if self.session.used else self._without_items(session)
+        if not self.session.used:
+            verdicts = self._without_items(session)
+        elif scaling.task(self.config) is not None:
+            verdicts = self._delivered()
+        else:
+            verdicts = self._verdicts()
         session.testscollected += len(verdicts)
         if session.exitstatus in FINE and not all(verdict.passed for verdict in verdicts):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -238,6 +273,13 @@ class Controller:
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
         return verdicts
+
+    def _delivered(self) -> list[RunVerdict]:
+        """Say what one task has done; there is no board, so no gate can be decided on it."""
+        from attrcheck.plugin.tasks import lines  # an idle plugin has no need of it
+
+        self.lines += lines(self.config, self.session.deliveries)
+        return incomplete(self.session.missing)
 
     def _without_items(self, session: pytest.Session) -> list[RunVerdict]:
         """No item of attrcheck was collected: broken gates, if the command line asks for any."""

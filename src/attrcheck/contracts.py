@@ -49,7 +49,9 @@ class Settings:
     free. run: tells this run's records from those of others. verify: the share of stored entries
     that is computed again and compared. isolate: which methods run in processes of their own.
     timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
-    may be as good as chance.
+    may be as good as chance. shard: images of a shard; None: as few as can be. task: which of how
+    many tasks this run is, from 1, if the shards are dealt out to several. keep_maps: bytes of maps
+    that stay in the store; None: all.
     """
 
     profile: str
@@ -67,6 +69,9 @@ class Settings:
     isolate: Isolate = "off"
     timeout: float | None = None
     accept_accuracy: bool = False
+    shard: int | None = None
+    task: tuple[int, int] | None = None
+    keep_maps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -369,6 +374,20 @@ class Reduction:
         score = float(defined.mean()) if len(defined) else float("nan")
         return cls(score, per_image=scores, undefined=len(scores) - len(defined))
 
+    def means(self, counts: NDArray[Any]) -> NDArray[np.float64] | None:
+        """The mean when image i is drawn counts[b, i] times, for each b; NaN where undefined.
+
+        None where the score is not the mean of the images' scores.
+        """
+        import numpy as np
+
+        if self.per_image is None:
+            return None
+        defined = np.isfinite(self.per_image)
+        weights = counts if defined.all() else np.ascontiguousarray(counts[:, defined])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(weights @ self.per_image[defined] / weights.sum(axis=1))
+
 
 class Shared(ABC):
     """What a protocol observes without a map: once, for all methods and all protocols.
@@ -448,12 +467,8 @@ class Protocol(ABC):
         """
         import numpy as np
 
-        per_image = self.reduce(rows).per_image
-        if per_image is not None:
-            defined = np.isfinite(per_image)
-            weights = counts[:, defined]
-            with np.errstate(invalid="ignore"):
-                return np.asarray(weights @ per_image[defined] / weights.sum(axis=1))
+        if (means := self.reduce(rows).means(counts)) is not None:
+            return means
         draws = (np.repeat(np.arange(counts.shape[1]), row) for row in counts)
         reductions = (
             self.reduce({name: row[draw] for name, row in rows.items()}) for draw in draws

@@ -14,7 +14,8 @@ from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.resampling import RESAMPLES
 from attrcheck.engine.shards import Shard
 from attrcheck.protocols.ablation import Ablation
-from attrcheck.store.entries import BusyError, StoreError
+from attrcheck.store.entries import StoreError
+from attrcheck.store.locking import BusyError
 
 
 def statuses(result):

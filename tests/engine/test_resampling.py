@@ -9,7 +9,14 @@ from hypothesis.extra.numpy import arrays
 
 from attrcheck.contracts import Protocol, Reduction
 from attrcheck.engine import resampling
-from attrcheck.engine.resampling import RESAMPLES, condense, interval, replicate, resample
+from attrcheck.engine.resampling import (
+    RESAMPLES,
+    condense,
+    interval,
+    replicate,
+    replicates,
+    resample,
+)
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.store.seeds import derive
 
@@ -49,6 +56,33 @@ def test_a_weighted_mean_equals_reducing_each_resample(values):
     quick = replicate(Scoring(nanmean, mean=True), {"x": values}, counts)
     slow = replicate(Scoring(nanmean), {"x": values}, counts)
     np.testing.assert_allclose(quick, slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("at_once", [2**21, 100])
+@pytest.mark.parametrize("undefined", [[], [3], [0, 11, 12]])
+def test_all_methods_at_once_are_as_one_by_one(at_once, undefined, monkeypatch):
+    monkeypatch.setattr(resampling, "AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    rows = {name: {"x": rng.normal(size=40)} for name in "abc"}
+    rows["b"]["x"][undefined] = math.nan
+    for mean in (True, False):
+        protocol = Scoring(nanmean, mean=mean)
+        reductions = {name: protocol.reduce(some) for name, some in rows.items()}
+        together = replicates(protocol, rows, reductions, 40, 0, "d-m")
+        for name, some in rows.items():
+            parts = resampling.draws(40, 0, "d-m")
+            alone = np.concatenate([replicate(protocol, some, counts) for counts in parts])
+            assert together[name].tobytes() == alone.tobytes()
+
+
+def test_what_was_reduced_is_not_reduced_again_for_every_resample(monkeypatch):
+    monkeypatch.setattr(resampling, "AT_ONCE", 100)
+    calls = []
+    protocol = Scoring(lambda values: calls.append(1) or 0.5, mean=True)
+    rows = {"a": {"x": np.ones(10)}}
+    reductions = {"a": protocol.reduce(rows["a"])}
+    replicates(protocol, rows, reductions, 10, 0, "d-m")
+    assert len(calls) == 1
 
 
 def test_reducing_anew_sees_every_image_as_often_as_it_was_drawn():

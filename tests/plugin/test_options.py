@@ -7,7 +7,7 @@ import torch
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.engine.settings import PROFILES, cores
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import items, options, selection
+from attrcheck.plugin import items, options, scaling, selection
 
 
 class Config:
@@ -130,13 +130,13 @@ def test_there_is_at_least_one_core():
     ],
 )
 def test_a_memory_budget_is_a_size(text, size):
-    assert options.memory(Config({"attr_memory": text})) == size
+    assert scaling.memory(Config({"attr_memory": text})) == size
 
 
 @pytest.mark.parametrize("text", ["lots", "-1", "2 GB free", "GB"])
 def test_what_is_not_a_size_is_refused(text):
     with pytest.raises(pytest.UsageError, match=f"not {text}"):
-        options.memory(Config({"attr_memory": text}))
+        scaling.memory(Config({"attr_memory": text}))
 
 
 def test_every_kind_that_an_option_selects_has_a_registry():

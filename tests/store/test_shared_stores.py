@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from attrcheck.store.entries import BusyError, Entry, Store
+from attrcheck.store.entries import Entry, Store
+from attrcheck.store.locking import BusyError
 from tests.store.one_entry import ENTRY, KEY, NAME, command
 
 

@@ -7,7 +7,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrcheck.cli import commenting, comparing, listing, reports, stores, training, trying
+from attrcheck.cli import (
+    commenting,
+    comparing,
+    listing,
+    merging,
+    reports,
+    stores,
+    training,
+    trying,
+)
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import tables
 from attrcheck.report.text import for_terminal
@@ -17,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it went well, 1 with one clear line if not."""
     parser = argparse.ArgumentParser(prog="attrcheck", description="pytest for attribution methods")
     commands = parser.add_subparsers(required=True)
-    for family in (listing, training, stores, reports, comparing, commenting, trying):
+    for family in (listing, training, stores, merging, reports, comparing, commenting, trying):
         family.add(commands)
     chosen = parser.parse_args(arguments)
     try:

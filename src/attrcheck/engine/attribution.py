@@ -68,7 +68,7 @@ def attribute(
             parts.append(attribute_batch(method, pair, part, seed))
             seconds += time.perf_counter() - start
     maps = np.concatenate(parts)
-    constant = _constant(maps)
+    constant = constant_maps(maps)
     if constant.any() and not method.constant:
         raise MethodError(
             f"{_where(method, pair)} returned a constant map for image "
@@ -257,7 +257,8 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
     return array
 
 
-def _constant(maps: NDArray[np.float32]) -> NDArray[np.bool_]:
+def constant_maps(maps: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the maps [N, H, W] have one value everywhere."""
     return np.asarray(maps.max(axis=(1, 2)) == maps.min(axis=(1, 2)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,12 +18,13 @@ from attrcheck.engine.loading import Loader, Trained
 from attrcheck.engine.pacing import Steps
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.plausibility import caveats
-from attrcheck.engine.resampling import draws, interval, replicate
+from attrcheck.engine.resampling import interval, replicates
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
 from attrcheck.engine.shards import Shard, find, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import BusyError, Entry, Store, VerificationError
+from attrcheck.store.entries import Entry, Store, VerificationError, fingerprint
+from attrcheck.store.locking import BusyError
 
 Progress = Callable[[str], None]
 MOST_IMAGE_SCORES = 256
@@ -134,18 +135,34 @@ class Evaluation:
         names = self.settings.methods
         ends: dict[str, Outcome] = {}
         entries: dict[str, list[Entry]] = {name: [] for name in names}
-        steps = Steps(self.case.id, len(names), len(self.shards), progress)
-        for place, shard in enumerate(self.shards):
-            left = [name for name in names if name not in ends]
-            steps.skip(place, len(left))
-            for name, observed in self._observe(shard, left, partial(steps.begin, shard=place)):
-                steps.end(shard.images)
-                if isinstance(observed, Outcome):
-                    ends[name] = observed
-                else:
-                    entries[name].append(observed)
+        for name, observed in self.observe(self.shards, progress):
+            if isinstance(observed, Outcome):
+                ends[name] = observed
+            else:
+                entries[name].append(observed)
         sizes = [shard.images for shard in self.shards]
         return {name: ends.get(name) or joined_entry(entries[name], sizes) for name in names}
+
+    def observe(
+        self, shards: Sequence[Shard], progress: Progress
+    ) -> Iterator[tuple[str, Entry | Outcome]]:
+        """What was observed of methods, shard by shard; one that ends is not tried again."""
+        left = list(self.settings.methods)
+        steps = Steps(self.case.id, len(left), len(shards), progress)
+        for place, shard in enumerate(shards):
+            steps.skip(place, len(left))
+            begin = partial(steps.begin, shard=place)
+            for name, observed in self._observe(shard, list(left), begin):
+                steps.end(shard.images)
+                if isinstance(observed, Outcome):
+                    left.remove(name)
+                yield name, observed
+
+    def _fingerprint(self, name: str) -> str:
+        """The hash of all that decides a method's rows, whatever the shards."""
+        case, tuning = self.case, self.protocol.tuning
+        whole = self.loader.key(case.dataset, case.model, self._attributed, tuning)
+        return fingerprint(self.shards[0].key(find(name), whole, self.images))
 
     def _observe(
         self, shard: Shard, names: list[str], begin: Progress
@@ -181,20 +198,21 @@ class Evaluation:
         rows = {name: one.arrays for name, one in observed.items() if isinstance(one, Entry)}
         reductions = {name: protocol.reduce(some) for name, some in rows.items()}
         scored = {name: rows[name] for name, one in reductions.items() if np.isfinite(one.score)}
-        replicates: dict[str, list[NDArray[np.float64]]] = {name: [] for name in scored}
-        for counts in draws(self.images, self.settings.seed, self.case.pair):
-            for name, some in scored.items():
-                replicates[name].append(replicate(protocol, some, counts))
+        seed, pair = self.settings.seed, self.case.pair
+        resampled = replicates(protocol, scored, reductions, self.images, seed, pair)
         return {
             name: entry
             if isinstance(entry, Outcome)
-            else outcome_of(entry, reductions[name], replicates.get(name, []))
+            else outcome_of(entry, reductions[name], resampled.get(name), self._fingerprint(name))
             for name, entry in observed.items()
         }
 
 
 def outcome_of(
-    entry: Entry, reduction: Reduction, replicates: list[NDArray[np.float64]]
+    entry: Entry,
+    reduction: Reduction,
+    scores: NDArray[np.float64] | None,
+    fingerprint: str = "",
 ) -> Outcome:
     """What became of a method; without replicates its score is not defined."""
     facts: dict[str, Any] = {
@@ -202,12 +220,11 @@ def outcome_of(
         "constant_maps": entry.info["constant"],
         "undefined_images": reduction.undefined,
         "passes": entry.info["passes"],
-        "fingerprint": entry.origin.fingerprint if entry.origin else "",
+        "fingerprint": fingerprint,
     }
-    if not replicates:
+    if scores is None:
         reason = "the protocol defines no score for these maps"
         return Outcome("undefined", reason, **facts)
-    scores = np.concatenate(replicates)
     low, high = interval(scores)
     return Outcome(
         "ok",

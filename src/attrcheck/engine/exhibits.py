@@ -16,6 +16,7 @@ from attrcheck.engine import pictures
 from attrcheck.engine.attribution import not_applicable
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.results import Exhibit
+from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import Shard, find
 from attrcheck.errors import AttrcheckError, cut
 
@@ -34,7 +35,7 @@ def exhibit(evaluation: Evaluation, folder: Path) -> Exhibit:
     """
     shard = evaluation.shards[0]
     pair = shard.pair
-    chosen = choose(shard.intact["correct"])
+    chosen = choose(shard.intact["correct"][:BLOCK])  # the same whatever the size of a shard
     images, data = pair.made.images[:][torch.from_numpy(chosen)], pair.dataset
     with torch.inference_mode():
         predicted = pair.predictor(pair.images[torch.from_numpy(chosen).to(pair.device)]).argmax(1)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset, Method, Pixels, Protocol, Shared, Tuning
+from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import AttrcheckError
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
@@ -110,7 +111,7 @@ def of_preparation() -> Key:
     return {
         "engine": engine(),
         "preparation": digest(of_code(prepare), of_code(predictor_of)),
-        "batches": digest(QUICK_ELEMENTS),
+        "batches": digest(QUICK_ELEMENTS, BLOCK),
     }
 
 

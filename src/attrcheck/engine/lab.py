@@ -20,6 +20,7 @@ from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.resampling import resample
 from attrcheck.engine.results import plain_figures
 from attrcheck.engine.retraining import of_training, trainer
+from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import find
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
@@ -43,8 +44,11 @@ class Lab:
     @classmethod
     def of(cls, settings: Settings) -> Lab:
         """A lab on the store and the device of these settings."""
-        store = Store(settings.store, settings.run, settings.fresh, settings.verify)
-        return cls(settings, store, Loader(settings.device, store, remote.start(settings)))
+        store = Store(
+            settings.store, settings.run, settings.fresh, settings.verify, settings.keep_maps
+        )
+        shard = settings.shard or BLOCK
+        return cls(settings, store, Loader(settings.device, store, remote.start(settings), shard))
 
     def evaluation(self, case: Case) -> Evaluation:
         """The case as the run evaluates it."""

@@ -19,7 +19,8 @@ from attrcheck.datasets.pixels import in_memory, pictures_of, view
 from attrcheck.datasets.receiving import received
 from attrcheck.engine import keys
 from attrcheck.engine.fitting import fitted
-from attrcheck.engine.pairs import BLOCK, Forms, Pair, Source, forms_of
+from attrcheck.engine.pairs import Forms, Pair, Source, forms_of
+from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.tuned import tuned
 from attrcheck.errors import ModelError
 from attrcheck.models import ModelSpec
@@ -62,6 +63,7 @@ class Loader:
     _datasets: OrderedDict[Any, Dataset | Pictures] = field(default_factory=OrderedDict, repr=False)
     _trained: OrderedDict[Any, Trained] = field(default_factory=OrderedDict, repr=False)
     _pairs: OrderedDict[Source, Pair] = field(default_factory=OrderedDict, repr=False)
+    _keys: OrderedDict[Source, Key] = field(default_factory=OrderedDict, repr=False)
     _coming: dict[Source, Future[Dataset]] = field(default_factory=dict, repr=False)
 
     def pair(
@@ -76,7 +78,7 @@ class Loader:
 
         With `tuning` the model is fine-tuned first: from the weights that ship with the package,
         from the store, or here and now. Of pictures, only shards fit into memory: without a number,
-        the first is meant.
+        the first block of them is meant.
         """
         source = Source(dataset, model, images, tuning, shard)
         return _kept(self._pairs, source, lambda: self._load(source))
@@ -86,10 +88,20 @@ class Loader:
         total = len(self.dataset(dataset))
         return total if images is None else min(total, images)
 
+    def key(self, dataset: str, model: str, images: int | None, tuning: Tuning | None) -> Key:
+        """The key of all images at once, whatever the shards."""
+        source = Source(dataset, model, images, tuning)
+
+        def whole() -> Key:
+            trained = self.trained(dataset, model, tuning)
+            return {**trained.key, "images": keys.of_dataset(trained.data.head(images))}
+
+        return _kept(self._keys, source, whole)
+
     def forget(self, pair: Pair) -> None:
         """Load a dataset and its models anew when next asked for: a method may have spoilt them."""
         name = pair.dataset.name
-        for memory in (self._pairs, self._trained):
+        for memory in (self._pairs, self._trained, self._keys):
             for key in [key for key in memory if key[0] == name]:
                 del memory[key]
         self._datasets.pop(name, None)
@@ -156,7 +168,7 @@ class Loader:
     def _part(self, source: Source, data: Dataset) -> slice:
         count = self.count(source.dataset, source.images)
         if source.shard is None:
-            return slice(0, count if isinstance(data.images, Tensor) else min(count, self.shard))
+            return slice(0, count if isinstance(data.images, Tensor) else min(count, BLOCK))
         return slice(source.shard * self.shard, min((source.shard + 1) * self.shard, count))
 
 

@@ -18,7 +18,7 @@ from attrcheck.engine.retraining import retraining
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import Predictor
 from attrcheck.protocols.responses import joined, responses
-from attrcheck.store.entries import BusyError
+from attrcheck.store.locking import BusyError
 
 
 def observe_intact(pair: Pair) -> Rows:

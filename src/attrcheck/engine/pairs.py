@@ -17,6 +17,7 @@ from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.plausibility import check_logits
+from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
@@ -27,13 +28,6 @@ from attrcheck.tensors.batching import quick_size
 
 if TYPE_CHECKING:
     from attrcheck.engine.loading import Loader
-
-BLOCK = 256
-"""Images that shards are multiples of, by position; batches never cross the border of a block.
-
-So batches, which floats depend on, are the same whatever the shards.
-"""
-
 
 PIXELS = ("images", "labels")
 """The parts of a pair that come of its dataset, unless they are changed."""

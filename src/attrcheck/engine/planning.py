@@ -16,7 +16,7 @@ from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import Reattribution, not_applicable
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
-from attrcheck.engine.pairs import BLOCK, Pair, pair_of
+from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.shards import base_of, find
 from attrcheck.errors import AttrcheckError
 from attrcheck.models import model as models
@@ -168,7 +168,7 @@ class _Planned:
             forward=forward,
             backward=backward,
             seconds=forward * one_forward + backward * one_backward,
-            memory=_memory(self.pair, min(total, BLOCK)),
+            memory=_memory(self.pair, min(total, self.lab.loader.shard)),
             disk=disk,
         )
 

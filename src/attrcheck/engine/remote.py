@@ -28,6 +28,7 @@ from attrcheck.contracts import Dataset, Method, Settings
 from attrcheck.engine.attribution import attribute, attribute_batch, not_applicable, unchanged
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair, Source
+from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import find
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.isolation.zygote import AVAILABLE, Copy, Zygote, ZygoteLostError, limit_memory
@@ -262,7 +263,8 @@ def _serve(connection: Connection, settings: Settings, chosen: Mapping[str, Meth
     torch.zeros(PARALLEL).add_(1)  # waits for ever where torch had used threads before the fork
     if torch.device(settings.device).type == "cpu":
         limit_memory(free(torch.device("cpu")))
-    loader = Loader(settings.device, Store(settings.store, settings.run, settings.fresh))
+    store = Store(settings.store, settings.run, settings.fresh)
+    loader = Loader(settings.device, store, shard=settings.shard or BLOCK)
 
     def send(head: Mapping[str, Any], maps: NDArray[np.float32] | None = None) -> None:
         shape = None if maps is None else maps.shape

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck.contracts import Protocol, Rows
+from attrcheck.contracts import Protocol, Reduction, Rows
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.store.seeds import derive
 from attrcheck.tallies import TOLERANCE, standings
 
 RESAMPLES = 1000
-AT_ONCE = 2**21
+AT_ONCE = 2**22
 """Counts of draws that are in memory at once."""
 LEVEL = 0.95
 NOBODY = Outcome("not_applicable")
@@ -43,7 +43,33 @@ def resample(images: int, seed: int, pair: str) -> NDArray[np.int64]:
 
 def replicate(protocol: Protocol, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """The score on every resample; NaN where it is not defined."""
-    scores = protocol.resample(rows, counts)
+    return _finite(protocol.resample(rows, counts))
+
+
+def replicates(
+    protocol: Protocol,
+    rows: Mapping[str, Rows],
+    reductions: Mapping[str, Reduction],
+    images: int,
+    seed: int,
+    pair: str,
+) -> dict[str, NDArray[np.float64]]:
+    """The score of every method on every resample; all methods share the draws.
+
+    Where a protocol leaves resampling to us, the scores of images that were reduced once will do.
+    """
+    plain = type(protocol).resample is Protocol.resample
+    parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in rows}
+    for counts in draws(images, seed, pair) if rows else ():
+        weights = counts.astype(np.float64)  # once for all methods
+        for name, some in rows.items():
+            means = reductions[name].means(weights) if plain else None
+            scores = replicate(protocol, some, counts) if means is None else _finite(means)
+            parts[name].append(scores)
+    return {name: np.concatenate(scores) for name, scores in parts.items()}
+
+
+def _finite(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isfinite(scores), scores, np.nan)
 
 

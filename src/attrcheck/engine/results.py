@@ -212,8 +212,25 @@ class Exhibit:
 
 
 @dataclass(frozen=True)
+class Delivery:
+    """What one of several tasks has done of a case.
+
+    shards: how many of the case's shards, `of` in all, are its own. records: of these, one for
+    each method that applies; `found` of them were in the store. errors: of methods that failed,
+    and writes that failed.
+    """
+
+    case: str
+    shards: int
+    of: int
+    records: int = 0
+    found: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Envelope:
-    """What an item sends to the controller: the result of a case or of a check.
+    """What an item sends to the controller: the result of a case or of a check, or a delivery.
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
@@ -230,6 +247,7 @@ class Envelope:
     verified: int | None = None
     keys: dict[str, str] = field(default_factory=dict)
     exhibit: Exhibit | None = None
+    delivery: Delivery | None = None
 
 
 def join(parts: Iterable[Provenance]) -> list[Provenance]:

@@ -10,6 +10,11 @@ if TYPE_CHECKING:  # the options of every pytest run import this module
 
 PROFILES: dict[str, int | None] = {"smoke": 8, "default": 100, "full": None}
 """Images of a case by profile; None takes all."""
+BLOCK = 256
+"""Images that shards are multiples of, by position; batches never cross the border of a block.
+
+So batches, which floats depend on, are the same whatever the shards.
+"""
 AFFORDABLE = 40
 """Forward passes per image that a method may cost to run unasked, but in the profile full."""
 

@@ -11,7 +11,13 @@ import numpy as np
 
 from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
 from attrcheck.engine import keys
-from attrcheck.engine.attribution import Reattribution, attribute, not_applicable, unchanged
+from attrcheck.engine.attribution import (
+    Reattribution,
+    attribute,
+    constant_maps,
+    not_applicable,
+    unchanged,
+)
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import Outcome
@@ -110,14 +116,26 @@ class Shard:
                 )
             stated = list(map(float, method.passes))
             counted = {"attribution": stated, "observation": passes}
-            return Entry(rows, {**maps.info, "passes": counted})
+            # Of the images that are scored: a shard may have more.
+            constant = int(constant_maps(maps.arrays["maps"][: self.images]).sum())
+            return Entry(rows, {**maps.info, "constant": constant, "passes": counted})
 
-        observation = protocol.observation or self.case.protocol
-        name = self._named(f"records/{self.case.pair}-{observation}/{method.name}")
-        key = keys.of_rows(
-            pair.key, key_of(method), protocol, self.images, self.settings.seed, self._training
-        )
-        return self.store.obtain(name, {**key, **self._declared}, compute, wait)
+        return self.store.obtain(self._record(method), self.key(method), compute, wait)
+
+    def has(self, method: Method) -> bool:
+        """Whether the store has a record of the method, as far as its name and key tell."""
+        return self.store.has(self._record(method), self.key(method))
+
+    def key(self, method: Method, of: Key | None = None, images: int | None = None) -> Key:
+        """All that decides what is observed of the method, here or on other images of the pair."""
+        pair, seed = of or self.pair.key, self.settings.seed
+        count, method_key = images or self.images, key_of(method)
+        key = keys.of_rows(pair, method_key, self.protocol, count, seed, self._training)
+        return {**key, **self._declared}
+
+    def _record(self, method: Method) -> str:
+        observation = self.protocol.observation or self.case.protocol
+        return self._named(f"records/{self.case.pair}-{observation}/{method.name}")
 
     def _named(self, name: str) -> str:
         """The name of an entry; those of the first shard, often the only one, have no number."""
@@ -142,7 +160,8 @@ def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
         return entries[0]
     first = entries[0]
     passes = np.array([entry.info["passes"]["observation"] for entry in entries])
-    spent = (np.array(images)[:, None] * passes).sum(axis=0)
+    # Whole numbers again, so that no rounding tells how many shards there were.
+    spent = np.rint(np.array(images)[:, None] * passes).sum(axis=0)
     info = {
         "seconds": sum(entry.info["seconds"] for entry in entries),
         "constant": sum(entry.info["constant"] for entry in entries),

@@ -16,7 +16,7 @@ from attrcheck.contracts import Method, Protocol, Rows
 from attrcheck.engine.attribution import Reattribution, unchanged
 from attrcheck.engine.evaluation import outcome_of, warn_of_few
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
-from attrcheck.engine.resampling import draws, replicate
+from attrcheck.engine.resampling import replicates
 from attrcheck.engine.results import Curve, Outcome
 from attrcheck.engine.shards import base_of
 from attrcheck.errors import suggest
@@ -161,12 +161,14 @@ def reduced(
     """What rows come to, as the engine reduces and resamples them, and the scores of all images."""
     reduction = protocol.reduce(rows)
     count = len(next(iter(rows.values())))
-    replicates = []
+    resampled: NDArray[np.float64] | None = None
     if np.isfinite(reduction.score):
-        replicates = [replicate(protocol, rows, some) for some in draws(count, seed, pair)]
+        (resampled,) = replicates(
+            protocol, {"it": rows}, {"it": reduction}, count, seed, pair
+        ).values()
     seconds = (facts.seconds or 0.0) * count
     info = {"seconds": seconds, "images": count, "constant": 0, "passes": facts.passes}
-    return outcome_of(Entry(rows, info), reduction, replicates), reduction.per_image
+    return outcome_of(Entry(rows, info), reduction, resampled), reduction.per_image
 
 
 class Silent(Reattribution):

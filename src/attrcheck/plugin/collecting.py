@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import pytest
 
 from attrcheck.errors import AttrcheckError, cut, text_of
-from attrcheck.plugin import options
+from attrcheck.plugin import options, scaling
 from attrcheck.plugin.outcomes import outcomes
 
 if TYPE_CHECKING:
@@ -76,10 +76,14 @@ def generate(metafunc: pytest.Metafunc) -> None:
     from attrcheck.plugin import selection
 
     config = metafunc.config
+    whole = scaling.task(config) is None  # checks look at all shards
     parameters: list[Case] | list[CheckRequest]
     try:
         cases = selection.cases(config)
-        parameters = cases if fixture == "attr_case" else _requests(config, fixture, cases)
+        if fixture == "attr_case":
+            parameters = cases
+        else:
+            parameters = _requests(config, fixture, cases) if whole else []
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"
         raise AttrcheckError(f"code that registers things raised {why}") from error
@@ -112,13 +116,16 @@ def without_subject(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 
 def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
-    """The items that are attrcheck's: node ids, and the ids under which they send results."""
+    """The items that are attrcheck's: node ids, and the ids under which they send results.
+
+    A test for which nothing was selected has a parameter without an id.
+    """
     parameters = {item.nodeid: _parameters(item) for item in items}
     return {
         node_id: known[name].id
         for node_id, known in parameters.items()
         for name in FIXTURES
-        if name in known
+        if hasattr(known.get(name), "id")
     }
 
 

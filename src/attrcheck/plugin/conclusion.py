@@ -16,7 +16,7 @@ from attrcheck.errors import AttrcheckError, cut
 from attrcheck.gate import Gate, GateResult
 from attrcheck.plugin.selection import signature
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import PARTIAL, RunVerdict
+from attrcheck.plugin.verdicts import PARTIAL, RunVerdict, incomplete
 from attrcheck.report import causes, changes, exports, files, gating, summary, terminal, trust
 from attrcheck.report import document as documents
 from attrcheck.report.baselines import Baseline
@@ -47,11 +47,7 @@ def conclude(
         missing=session.missing,
         run=_run(session, gates_from, workers),
     )
-    verdicts = []
-    if session.missing:
-        lines = [f"no result from {item}" for item in session.missing]
-        advice = "what was computed is in the store: run again to complete it"
-        verdicts.append(RunVerdict("complete", False, [*lines, advice]))
+    verdicts = incomplete(session.missing)
     comparison = baseline.compare(document, details(document, session)) if baseline else None
     before = baseline.document if baseline else None
     results = [

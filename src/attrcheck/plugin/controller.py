@@ -15,10 +15,10 @@ import pytest
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.pace import in_ci
-from attrcheck.plugin import collecting, ends, options
+from attrcheck.plugin import collecting, ends, options, scaling
 from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, undecided
+from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, incomplete, undecided
 
 if TYPE_CHECKING:
     from attrcheck.plugin.progress import Painter, Ticker
@@ -90,6 +90,7 @@ class Controller:
     def pytest_sessionstart(self) -> None:
         """Refuse bad options before any worker is started."""
         options.check_all(self.config)
+        scaling.check(self.config)
         if options.used(self.config):
             self.signals.install()
         if options.selects(self.config):
@@ -134,6 +135,8 @@ class Controller:
         Only now is it known that attrcheck has a part in the run: what a file says of gates and
         baselines is for such runs alone.
         """
+        if scaling.task(self.config) is not None:
+            return  # nothing is decided, nor compared
         from attrcheck.plugin.baselines import baseline_of, check_gates
 
         self.refused = True
@@ -163,7 +166,7 @@ class Controller:
         from attrcheck.store.sweeping import sweep  # an idle plugin has no need of it
 
         sweep(options.folder(self.config, "store"))
-        if options.value(self.config, "report"):
+        if options.value(self.config, "report") and scaling.task(self.config) is None:
             from attrcheck.report.files import set_aside  # likewise
 
             set_aside(options.folder(self.config, "report_dir"))
@@ -218,7 +221,12 @@ class Controller:
         idle = self.config.getoption("collectonly") or options.value(self.config, "plan")
         if idle or self.refused:
             return
-        verdicts = self._verdicts() if self.session.used else self._without_items(session)
+        if not self.session.used:
+            verdicts = self._without_items(session)
+        elif scaling.task(self.config) is not None:
+            verdicts = self._delivered()
+        else:
+            verdicts = self._verdicts()
         session.testscollected += len(verdicts)
         if session.exitstatus in FINE and not all(verdict.passed for verdict in verdicts):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -265,6 +273,13 @@ class Controller:
         if gates or self.lines:
             self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
         return verdicts
+
+    def _delivered(self) -> list[RunVerdict]:
+        """Say what one task has done; there is no board, so no gate can be decided on it."""
+        from attrcheck.plugin.tasks import lines  # an idle plugin has no need of it
+
+        self.lines += lines(self.config, self.session.deliveries)
+        return incomplete(self.session.missing)
 
     def _without_items(self, session: pytest.Session) -> list[RunVerdict]:
         """No item of attrcheck was collected: broken gates, if the command line asks for any."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import (
     CaseResult,
     CheckResult,
+    Delivery,
     Envelope,
     Exhibit,
     MethodFacts,
@@ -29,10 +31,11 @@ from attrcheck.engine.results import (
 )
 from attrcheck.engine.settings import cores
 from attrcheck.engine.shards import find, key_of
+from attrcheck.engine.tasks import missing, run_task
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered
-from attrcheck.plugin import controller, notes, options, properties, selection, suites
+from attrcheck.plugin import controller, notes, options, properties, scaling, selection, suites
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
@@ -41,6 +44,8 @@ from attrcheck.report.details import MAPS
 from attrcheck.report.text import for_terminal
 
 LAB = pytest.StashKey[Lab]()
+Sent: TypeAlias = tuple[Envelope, Properties, list[str]]
+"""What an item sends, beside its outcome too, and why it fails, if it does."""
 EXHIBITED = pytest.StashKey[set[str]]()
 """The pairs whose images and maps this process has sent."""
 
@@ -81,19 +86,33 @@ class CaseItem:
         try:
             lab = lab_of(self.config, self.worker)
             lab.loader.progress = live.say
-            tell = partial(self.worker.note, self.case.pair)
-            result = run_case(lab.evaluation(self.case), live.say, tell)
-            shown = self._exhibit(lab)
+            work = self._score if lab.settings.task is None else self._deliver
+            sent, facts, problems = work(lab, live.say)
         except AttrcheckError as error:
             raise failure(f"{self.case.id}: {error}") from None
         except outcomes() as error:
             pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
         finally:
             live.say("")
+        self.send(dumps(sent), facts)
+        if problems:
+            pytest.fail(for_terminal("\n".join(problems)), pytrace=False)
+
+    def _score(self, lab: Lab, say: Callable[[str], None]) -> Sent:
+        """The result of the case, and what is wrong in it."""
+        evaluation = lab.evaluation(self.case)
+        if gaps := missing(evaluation):
+            self.worker.note(f"{self.case.id} gaps", gaps)
+        result = run_case(evaluation, say, partial(self.worker.note, self.case.pair))
+        shown = self._exhibit(lab)
         sent = envelope(self.case.id, self.config, lab, case=condense(result), exhibit=shown)
-        self.send(dumps(sent), properties.of_case(result))
-        if lines := broken(result):
-            pytest.fail(for_terminal("\n".join(lines)), pytrace=False)
+        return sent, properties.of_case(result), broken(result)
+
+    def _deliver(self, lab: Lab, say: Callable[[str], None]) -> Sent:
+        """What was done of the shards that are this task's, and what is wrong there."""
+        tell = partial(self.worker.note, self.case.pair)
+        delivery = run_task(lab.evaluation(self.case), say, tell)
+        return envelope(self.case.id, self.config, lab, delivery=delivery), [], delivery.errors
 
     def _exhibit(self, lab: Lab) -> Exhibit | None:
         """What the report shows of the pair, once per process; maps come from the store."""
@@ -197,12 +216,15 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         run=worker.run,
         device=device(options.value(config, "device"), worker.index),
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
-        memory=options.memory(config),
+        memory=scaling.memory(config),
         verify=options.share(config, "verify"),
         images_given=options.value(config, "images") is not None,
         isolate=options.isolate(config),
         timeout=options.number(config, "timeout", 0) or None,
         accept_accuracy=bool(options.value(config, "accept_accuracy")),
+        shard=scaling.shard_size(config),
+        task=scaling.task(config),
+        keep_maps=scaling.keep_maps(config),
     )
 
 
@@ -227,6 +249,7 @@ def envelope(
     case: CaseResult | None = None,
     check: CheckResult | None = None,
     exhibit: Exhibit | None = None,
+    delivery: Delivery | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
@@ -251,8 +274,9 @@ def envelope(
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
-        keys=dict(_keys(settings.methods)) if case is not None else {},
+        keys=dict(_keys(settings.methods)) if check is None else {},
         exhibit=exhibit,
+        delivery=delivery,
     )
 
 

@@ -25,7 +25,6 @@ SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 """The kinds of things whose names an option selects."""
 FOLDERS = ("store", "report_dir", "data")
 """The options that name folders."""
-SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 ISOLATE = ("auto", "on", "off")
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
@@ -94,10 +93,28 @@ OPTIONS = [
         "auto",
         metavar="WHICH",
     ),
-    Option("timeout", "seconds that a batch may take there, 0 for ever", 600, "int", "SECONDS"),
+    Option("timeout", "seconds that a method may take there for a batch; 0: any", 600, "int", "S"),
     Option("memory", "for inner batches, e.g. 2GB (default: half of what is free)", metavar="SIZE"),
     Option("accept_accuracy", "run models that are no better than chance", False, "bool"),
+    Option(
+        "shard",
+        "compute the records of the I-th of N tasks, and nothing else; see `attrcheck merge`",
+        metavar="I/N",
+    ),
+    Option(
+        "shard_size",
+        "images of a shard, a multiple of 256: the unit of memory and of resuming",
+        256,
+        "int",
+        metavar="N",
+    ),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
+    Option(
+        "keep_maps",
+        "maps that stay in the store: all, a size such as 10GB (the oldest go first), or none",
+        "10GB",
+        metavar="SIZE",
+    ),
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
@@ -231,16 +248,6 @@ def number(config: pytest.Config, name: str, least: int) -> int | None:
     return wanted
 
 
-def memory(config: pytest.Config) -> int | None:
-    """A size in bytes, or None where none is given."""
-    text = value(config, "memory")
-    if text is None:
-        return None
-    if not (size := SIZE.fullmatch(text)):
-        raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
-    return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
-
-
 def isolate(config: pytest.Config) -> Isolate:
     """Which methods run in processes of their own; none if somebody wants to debug them."""
     which = value(config, "isolate")
@@ -323,7 +330,6 @@ def check_all(config: pytest.Config) -> None:
     number(config, "threads", 1)
     number(config, "timeout", 0)
     isolate(config)
-    memory(config)
     share(config, "verify")
     if value(config, "gate"):
         gates(config)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrcheck.errors import cause
 
 if TYPE_CHECKING:
-    from attrcheck.engine.results import CaseResult, CheckResult, Envelope, Exhibit
+    from attrcheck.engine.results import CaseResult, CheckResult, Delivery, Envelope, Exhibit
 
 
 @dataclass
@@ -101,6 +101,11 @@ class Session:
     def exhibits(self) -> list[Exhibit]:
         """The images and maps that were sent, likewise."""
         return [sent.exhibit for sent in self.in_order if sent.exhibit is not None]
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """What was done of the shards of one task, likewise."""
+        return [sent.delivery for sent in self.in_order if sent.delivery is not None]
 
     @property
     def in_order(self) -> list[Envelope]:

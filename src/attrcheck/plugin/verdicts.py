@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -36,3 +36,12 @@ class RunVerdict:
 def undecided(rules: Iterable[str], why: str) -> list[RunVerdict]:
     """A gate that nobody can decide is broken, never passed over."""
     return [RunVerdict(f"gate[{rule}]", False, [f"not decided: {why}"]) for rule in rules]
+
+
+def incomplete(missing: Sequence[str]) -> list[RunVerdict]:
+    """A run without the results of some items is broken, and can be completed."""
+    if not missing:
+        return []
+    lines = [f"no result from {item}" for item in missing]
+    advice = "what was computed is in the store: run again to complete it"
+    return [RunVerdict("complete", False, [*lines, advice])]

@@ -96,13 +96,14 @@ class Soundness(Protocol):
 
     def resample(self, rows: Rows, counts: NDArray[np.int64]) -> Floats:
         """The score on every resample, from all curves at once."""
-        counts = counts[:, _is_defined(rows)]
         defined = _defined(rows)
+        if defined is not rows:
+            counts = counts[:, _is_defined(rows)]
         scores = np.full(len(counts), np.nan)
         drawn = counts.any(axis=1)
         if not drawn.any():
             return scores
-        curves = self.curves(defined, counts[drawn])
+        curves = self.curves(defined, counts if drawn.all() else counts[drawn])
         scores[drawn] = self._means(*curves, float(defined["chance"][0]))
         return scores
 
@@ -110,23 +111,33 @@ class Soundness(Protocol):
         """s and q, [resamples, steps], when image i is drawn counts[b, i] times."""
         included = rows["included"].astype(np.float64)
         added = np.diff(included, axis=1, prepend=0.0)
-        false = self._false(rows, counts)
+        drawn = counts.astype(np.float64, order="C")
+        # Exact, as they are whole numbers: a product of integers would take far longer.
+        right = (drawn @ rows["correct"].astype(np.float64)).astype(np.int64)
+        total = counts.sum(axis=1, keepdims=True)
+        false = self._false(right, total, float(rows["chance"][0]))
         q: Floats = np.empty(false.shape)
         for k in range(q.shape[1]):
             some = included[:, k] > 0
-            weights = counts[:, some]
-            shares = added[some, : k + 1] / included[some, k, None]
+            weights, times, new, so_far = drawn, total[:, 0], added, included
+            if not some.all():
+                weights, new, so_far = (
+                    np.ascontiguousarray(drawn[:, some]),
+                    added[some],
+                    included[some],
+                )
+                times = weights.sum(axis=1)
+            shares = new[:, : k + 1] / so_far[:, k, None]
             with np.errstate(invalid="ignore", divide="ignore"):
-                wrong = ((weights @ shares) * false[:, : k + 1]).sum(axis=1) / weights.sum(axis=1)
+                wrong = ((weights @ shares) * false[:, : k + 1]).sum(axis=1) / times
             q[:, k] = 1 - wrong.clip(0, 1)
-        right = counts @ rows["correct"].astype(np.int64)
-        return right / counts.sum(axis=1, keepdims=True), q
+        return right / total, q
 
-    def _false(self, rows: Rows, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _false(
+        self, right: NDArray[np.int64], total: NDArray[np.int64], chance: float
+    ) -> NDArray[np.bool_]:
         """Which steps added only false attribution; counts of images are compared, not floats."""
-        right = counts @ rows["correct"].astype(np.int64)
-        total = counts.sum(axis=1, keepdims=True)
-        start = self._start(float(rows["chance"][0]))
+        start = self._start(chance)
         stalled = np.diff(right, axis=1, prepend=0) * self.rise.denominator < (
             self.rise.numerator * total
         )
@@ -155,7 +166,7 @@ class Soundness(Protocol):
 def _defined(rows: Rows) -> Rows:
     """The rows of images whose map is defined."""
     chosen = _is_defined(rows)
-    return {name: row[chosen] for name, row in rows.items()}
+    return rows if chosen.all() else {name: row[chosen] for name, row in rows.items()}
 
 
 def _is_defined(rows: Rows) -> NDArray[np.bool_]:

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
@@ -37,6 +36,8 @@ from attrcheck.errors import AttrcheckError
 from attrcheck.store.comparing import arrays_differ, facts_differ
 from attrcheck.store.digests import digest
 from attrcheck.store.files import is_file, patiently, write_whole
+from attrcheck.store.keeping import Keeper
+from attrcheck.store.locking import acquire, release
 from attrcheck.store.seeds import derive
 
 SCHEMA = 3
@@ -53,10 +54,6 @@ Key: TypeAlias = Mapping[str, str]
 
 class StoreError(AttrcheckError):
     """The store cannot be used at all; the message names the folder and what to do."""
-
-
-class BusyError(Exception):
-    """Another process is computing the entry; raised only where that is not waited for."""
 
 
 class StoreWarning(UserWarning):
@@ -91,16 +88,21 @@ class Store:
     """Entries by name and key.
 
     fresh: only what this very run wrote is taken from disk. verify: the share of what is found that
-    is computed again and compared; `verified` counts them.
+    is computed again and compared; `verified` counts them. keep_maps: bytes of maps that stay;
+    None: all.
     """
 
     folder: Path
     run: str = ""
     fresh: bool = False
     verify: float = 0.0
+    keep_maps: int | None = None
     verified: int = 0
     problems: list[str] = field(default_factory=list)
     """Writes that failed; what they should have kept lives on in memory."""
+
+    def __post_init__(self) -> None:
+        self._keeper = Keeper(self.folder, self.keep_maps)
 
     def open(self) -> None:
         """Make the folder, hidden from git; one that is read-only serves what it holds."""
@@ -136,13 +138,20 @@ class Store:
         if (entry := self._read(path, name, key)) is not None:
             if self._is_drawn(path):
                 self._compare(path, entry, compute())
+            self._keeper.used(path)
             return entry
+        if self.keep_maps == 0 and self._keeper.covers(path):
+            return replace(compute(), origin=_origin(key, stored=False))
         with self._lock(path, wait):
             if (entry := self._read(path, name, key)) is not None:
                 return entry
             entry = replace(compute(), origin=_origin(key, stored=False))
             self._write(path, name, key, entry)
             return entry
+
+    def has(self, name: str, key: Key) -> bool:
+        """Whether there is a file for an entry; whether it can be read is not known yet."""
+        return self.path(name, key).is_file()
 
     def _is_drawn(self, path: Path) -> bool:
         """Whether an entry is one of the share to verify; another one in every run."""
@@ -177,20 +186,14 @@ class Store:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             place.parent.mkdir(exist_ok=True)
-            lock = FileLock(place)
-            lock.acquire(blocking=wait)
-        except Timeout as error:
-            raise BusyError from error
+            lock = acquire(place, wait)
         except OSError as error:
             self._complain(path, error)
-            lock = None
         try:
             yield
         finally:
             if lock is not None:
-                with suppress(OSError):  # where a file in use cannot be removed
-                    place.unlink()
-                lock.release()
+                release(lock)
 
     def _read(self, path: Path, name: str, key: Key) -> Entry | None:
         """The entry in a file; None unless it is whole and of this name, key and, if fresh, run."""
@@ -206,12 +209,10 @@ class Store:
                 raise ValueError("not an entry of this name and key")
             if self.fresh and head.get("run") != self.run:
                 return None
-            arrays = dict(sorted(load(patiently(path.read_bytes) or b"").items()))
-            if head.get("digest") != _digest(arrays, head["facts"]):
-                raise ValueError("damaged: its contents do not match its digest")
-            facts = head["facts"]
-            origin = Origin(fingerprint(key), True, facts["created"], dict(facts["versions"]))
-            entry = Entry(arrays, dict(facts["info"]), origin)
+            content = patiently(path.read_bytes)
+            if content is None:  # just removed, as maps are that take too much room
+                return None
+            entry = _verified(content, head)
         except OSError as error:
             # Not its fault: too many open files, a network that is away. It stays where it is.
             why = f"{path} could not be read ({error.strerror}); computed again"
@@ -235,10 +236,13 @@ class Store:
         }
         # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
         arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
+        content = save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)})
         try:
-            write_whole(path, save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)}))
+            write_whole(path, content)
         except OSError as error:
             self._complain(path, error)
+        else:
+            self._keeper.wrote(path, len(content))
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self._flat("aside", path)
@@ -306,6 +310,27 @@ def parse_head(raw: bytes) -> dict[str, Any]:
         return dict(json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["attrcheck"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError("not an entry of attrcheck") from error
+
+
+def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
+    """The head of an entry and all of it; ValueError if it is damaged, or not an entry."""
+    content = path.read_bytes()
+    head = parse_head(content)
+    if head.get("schema") != SCHEMA:
+        raise ValueError("of another version of attrcheck")
+    try:
+        return head, _verified(content, head)
+    except Exception as error:  # whatever a crafted or damaged file makes of its readers
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _verified(content: bytes, head: Mapping[str, Any]) -> Entry:
+    """The entry in a file with this head; ValueError unless it is what was written."""
+    arrays, facts = dict(sorted(load(content).items())), head["facts"]
+    if head.get("digest") != _digest(arrays, facts):
+        raise ValueError("damaged: its contents do not match its digest")
+    origin = Origin(fingerprint(head["key"]), True, facts["created"], dict(facts["versions"]))
+    return Entry(arrays, dict(facts["info"]), origin)
 
 
 def _digest(arrays: dict[str, NDArray[np.generic]], facts: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ class Item:
 
 def entries(folder: Path) -> Iterator[Item]:
     """All entries of a store, in the order of their names; files that are not entries left out."""
-    for path in _files(folder):
+    for path in files(folder):
         if (item := read_item(path)) is not None:
             yield item
 
@@ -72,11 +72,26 @@ def reports(folder: Path) -> list[Path]:
 
 def leftovers(folder: Path) -> Iterator[Path]:
     """Files that are of no use: set aside, of another version, or of writers that were killed."""
-    yield from (path for path in _files(folder) if read_item(path) is None)
+    yield from (path for path in files(folder) if read_item(path) is None)
     yield from sorted((folder / "aside").glob("*"))
     yield from sorted(folder.glob("**/.*.tmp"))
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files(folder: Path) -> Iterator[Path]:
+    """The places where entries are, whatever lies there, in order."""
     for kind in KINDS:
         yield from sorted((folder / kind).glob(f"*/*{SUFFIX}"))
+
+
+def gaps(lacks: Mapping[str, Collection[int]]) -> str:
+    """Which shards are missing of which methods, in words; or nothing."""
+    for_all = set.intersection(*map(set, lacks.values())) if lacks else set()
+    shown = [f"{_numbers(for_all)} of all methods"] if for_all else []
+    for method, numbers in lacks.items():
+        if rest := set(numbers) - for_all:
+            shown.append(f"{_numbers(rest)} of {method}")
+    return "; ".join(shown)
+
+
+def _numbers(numbers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

@@ -8,9 +8,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from attrcheck.store.files import is_file
+from attrcheck.store.locking import BusyError, acquire, release
 
 DAY = 24 * 3600.0
 """Seconds after which nobody is still writing a file."""
@@ -29,7 +28,9 @@ def sweep(folder: Path, age: float = DAY) -> None:
             if TEMPORARY.fullmatch(path.name) and is_file(path) and path.lstat().st_mtime < old:
                 path.unlink()
     for path in folder.glob("locks/*.lock"):
-        with suppress(OSError, Timeout):
+        with suppress(OSError, BusyError):
             if is_file(path) and path.lstat().st_mtime < old:
-                with FileLock(path, blocking=False):
+                if (lock := acquire(path, wait=False)) is None:
                     path.unlink()
+                else:
+                    release(lock)

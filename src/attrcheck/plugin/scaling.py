@@ -1,0 +1,77 @@
+"""The options of large runs: which shards are computed here, and what may be held and kept."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from attrcheck.engine.settings import BLOCK
+from attrcheck.plugin import options
+
+SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
+TASK = re.compile(r"(\d+)/(\d+)")
+
+
+def task(config: pytest.Config) -> tuple[int, int] | None:
+    """Which of how many tasks this run is, from 1; None: it is all of them."""
+    text = options.value(config, "shard")
+    if not text:
+        return None
+    if found := TASK.fullmatch(text):
+        which, tasks = int(found[1]), int(found[2])
+        if 1 <= which <= tasks:
+            return which, tasks
+    raise pytest.UsageError(f"--attr-shard takes I/N with I from 1 to N, such as 3/16, not {text}")
+
+
+def shard_size(config: pytest.Config) -> int:
+    """Images of a shard."""
+    size: int = options.value(config, "shard_size")
+    if size < BLOCK or size % BLOCK:
+        raise pytest.UsageError(f"--attr-shard-size takes a multiple of {BLOCK}, not {size}")
+    return size
+
+
+def keep_maps(config: pytest.Config) -> int | None:
+    """Bytes of maps that stay in the store; None: all of them."""
+    text = options.value(config, "keep_maps")
+    known = {"all": None, "none": 0}
+    if text in known:
+        return known[text]
+    if (size := bytes_of(text)) is None:
+        raise pytest.UsageError(
+            f"--attr-keep-maps takes all, none or a size such as 10GB, not {text}"
+        )
+    return size
+
+
+def memory(config: pytest.Config) -> int | None:
+    """Bytes for inner batches, or None where no size is given."""
+    text = options.value(config, "memory")
+    if text is None:
+        return None
+    if (size := bytes_of(text)) is None:
+        raise pytest.UsageError(f"--attr-memory takes a size such as 2GB or 512MB, not {text}")
+    return size
+
+
+def bytes_of(text: str) -> int | None:
+    """A size such as 2GB in bytes; None if it is not one."""
+    if not (size := SIZE.fullmatch(text)):
+        return None
+    return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
+
+
+def check(config: pytest.Config) -> None:
+    """A usage error for any value that is wrong, and for gates that a task cannot decide."""
+    memory(config)
+    shard_size(config)
+    keep_maps(config)
+    if task(config) is None:
+        return
+    if options.value(config, "gate") and options.gates_from(config).startswith("command line"):
+        raise pytest.UsageError(
+            "--attr-gate with --attr-shard: one task has no board to decide a gate on; give gates "
+            "to the run after `attrcheck merge`"
+        )

@@ -170,10 +170,11 @@ def test_gates_turn_a_run_red_or_leave_it_green(project):
     broken.stdout.no_fnmatch_line("*1[0-9][1-9]%*")
 
 
-def test_a_gate_on_nobody_is_an_error_never_a_pass(project):
+def test_a_gate_on_nobody_is_an_error_before_anything_runs(project):
     result = run(project, "--attr-gate", "exakt.meta_rank >= 0")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["no method matches 'exakt'; did you mean exact?"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*gate 'exakt.meta_rank >= 0': *did you mean exact?*"])
+    assert not list(project.path.glob(".attrcheck/records"))
 
 
 BROKEN = {

@@ -11,9 +11,9 @@ MOST_TEXT = 2000
 """Characters of one text that others wrote, such as a reason."""
 
 
-PLACE = re.compile(r"(?<=') on [\w.:-]+(?= )| (in the batch that starts with|for) image '[^']*'")
+PLACE = r"(?<=') on [\w.:-]+(?= )| (in the batch that starts with|for) image '[^']*'"
 """Where a method failed, in the message of a MethodError."""
-SIZES = re.compile(r"\[\d+(, \d+)*\]")
+SIZES = r"\[\d+(, \d+)*\]"
 
 
 class AttrcheckError(Exception):
@@ -54,7 +54,7 @@ def cause(reason: str) -> str:
     >>> cause("method 'a' on digits-vgg returned values that are not finite for image 'digits/3'")
     "method 'a' returned values that are not finite"
     """
-    return SIZES.sub("[...]", PLACE.sub("", reason))
+    return re.sub(SIZES, "[...]", re.sub(PLACE, "", reason))
 
 
 def text_of(error: BaseException) -> str:

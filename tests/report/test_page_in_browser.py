@@ -1,8 +1,12 @@
 """report.html in a real browser: Chromium without a window, driven by selenium."""
 
+import http.server
 import shutil
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -375,3 +379,38 @@ def test_200_cases_of_70_methods_stay_quick(driver, tmp_path):
             slow[name] = round(seconds, 3)
     assert slow == {}
     assert browser.complaints() == []
+
+
+def test_it_can_be_read_under_the_content_policy_of_jenkins(small, driver):
+    """No script, no style of its own: the tables are there, and intervals do not fill the page."""
+    policy = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'"
+    with served(Path(unquote(urlsplit(small.address).path)), policy) as address:
+        driver.get(address)
+        assert "Board" in [part.text for part in driver.find_elements("css selector", "h2")]
+        board = driver.find_elements("css selector", "#ranking tbody tr")
+        assert len(board) > 1
+        assert all(0 < row.size["height"] < 40 for row in board)
+        assert all(part.size["width"] == 160 for part in driver.find_elements("tag name", "svg"))
+        note = driver.find_element("css selector", "noscript")
+        assert "Scripts are off" in note.text
+
+
+@contextmanager
+def served(path, policy):
+    """A file behind a local server that sends a content policy."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Security-Policy", policy)
+            self.end_headers()
+            self.wfile.write(path.read_bytes())
+
+        def log_message(self, *arguments):
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/report.html"
+        server.shutdown()

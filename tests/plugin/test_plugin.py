@@ -172,8 +172,8 @@ def test_gates_turn_a_run_red_or_leave_it_green(project):
 
 def test_a_gate_on_nobody_is_an_error_never_a_pass(project):
     result = run(project, "--attr-gate", "exakt.meta_rank >= 0")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["no method matches 'exakt'; did you mean exact?"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the run has no method 'exakt'; did you mean exact?"])
 
 
 BROKEN = {

@@ -1,3 +1,4 @@
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,7 +86,11 @@ def test_the_better_method_has_the_better_score(tiny):
 def test_progress_names_case_and_method(tiny):
     said = []
     run_case(tiny.lab().evaluation(Case.of("tiny-linear-morf")), said.append)
-    assert said == ["tiny-linear-morf brightness", "tiny-linear-morf slope"]
+    first, second = said
+    assert first == "tiny-linear-morf brightness, method 1 of 2"
+    assert re.fullmatch(
+        r"tiny-linear-morf slope, method 2 of 2, \S+ images/s, \d+:\d\d left", second
+    )
 
 
 def test_the_same_settings_give_the_same_result_to_the_bit(tiny, tmp_path):

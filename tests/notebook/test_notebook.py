@@ -203,6 +203,12 @@ BAD = {
     r"labels must be one whole number per image": {"targets": [[0.0, 1.0]] * 3},
     r"training mode \(first: 'dropout'\): call model.eval\(\)": {"model": Small().eval()},
     r"the model is a function, not a torch.nn.Module": {"model": gradient},
+    r"the model returns \[2\], and not logits \[N, classes\]": {
+        "model": nn.Sequential(nn.Flatten(), nn.Linear(16, 1), nn.Flatten(0)).eval()
+    },
+    r"the outputs are probabilities": {
+        "model": nn.Sequential(nn.Flatten(), nn.Linear(16, 2), nn.Softmax(1)).eval()
+    },
     r"the model raised RuntimeError for images": {"images": torch.zeros(3, 1, 5, 5)},
     r"the name 'x' is not of the form DATASET-MODEL": {"name": "x"},
     r"2 numbers as mean for images of 1 channels": {"mean": (0.1, 0.2)},

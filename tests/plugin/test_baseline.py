@@ -170,3 +170,9 @@ def test_a_case_that_is_deselected_leaves_its_gate_undecided(project):
     result = run(project, GOOD, gate, "-k", "lerf")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["mine.score.digits-resnet-morf is missing, wanted <= 1 *"])
+
+
+def test_a_suite_with_nothing_to_check_is_prepared_like_any_other(project):
+    project.makepyfile(test_suite=ITEMS + "\ndef test_check(attr_check):\n    attr_check.run()\n")
+    result = run(project, GOOD, "--attr-checks=none", "--attr-gate=mine.rank <= 3")
+    result.assert_outcomes(passed=3, deselected=1)

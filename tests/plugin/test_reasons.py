@@ -28,7 +28,7 @@ def test_a_method_that_fails_for_one_cause_is_one_failure(project, workers):
     result.stdout.fnmatch_lines(
         [
             "mine fails in 4 cases (*halves-linear-lerf, *) and 2 checks (contract, *",
-            "*1 failed*, 5 failed for the same cause in *",
+            "*1 failed*, 5 repeated failures in *",
         ]
     )
     suite = ET.parse(project.path / "junit.xml").getroot()[0]
@@ -39,13 +39,13 @@ def test_another_cause_is_another_failure(project):
     add(project, "mine", "raise ValueError(type(model[1].weight[0, 0].item() > 2))")
     add(project, "mine_too", "raise ValueError(model[1].weight.abs().max().item())")
     result = run(project)
-    result.stdout.fnmatch_lines(["*2 failed, 2 failed for the same cause in *"])
+    result.stdout.fnmatch_lines(["*2 failed, 2 repeated failures in *"])
 
 
 def test_an_error_that_is_no_methods_is_told_once_too(project):
     result = run(project, "--attr-models=linear", "--attr-device=mps")
     assert result.stdout.str().count("FAILED test_suite.py") == 1
-    result.stdout.fnmatch_lines(["*, 1 failed for the same cause in *"])
+    result.stdout.fnmatch_lines(["*, 1 repeated failures in *"])
 
 
 @pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.slow)])

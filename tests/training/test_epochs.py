@@ -80,8 +80,8 @@ def test_it_goes_on_where_it_stopped(data, tmp_path):
     with pytest.raises(KilledError):
         train_by_epochs(network(), data, path, RECIPE, progress=killed_at(3, 1))
     train_by_epochs(network(), data, path, RECIPE, progress=texts.append)
-    assert texts[0].startswith("epoch 3 of 4, batch 1 of 5, 0:00:0")
-    assert texts[-1] == "epoch 4 of 4, batch 5 of 5, 0:00:00 left"
+    assert texts[0].startswith("epoch 3 of 4, batch 1 of 5, 0:0")
+    assert texts[-1] == "epoch 4 of 4, batch 5 of 5, 0:00 left"
 
 
 def test_it_learns_and_says_what_is_known_of_the_weights(data, tmp_path):

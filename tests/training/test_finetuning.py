@@ -293,7 +293,7 @@ def test_progress_is_reported_epoch_by_epoch():
     lines = []
     finetune(one_eyed(), world(), Tuning(), TINY, report=lines.append)
     assert len(lines) == 6
-    assert lines[0].startswith("epoch 1 of 6: validation ")
+    assert lines[0].startswith("epoch 1 of 6, validation ")
 
 
 def test_weights_are_written_with_their_facts(tmp_path, monkeypatch):

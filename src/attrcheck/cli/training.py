@@ -70,11 +70,18 @@ def train_all(chosen: argparse.Namespace) -> None:
     for name in chosen.datasets.split(","):
         if name.strip() not in datasets:
             bind(name.strip(), chosen.data)
-    for data, spec in _pairs(chosen):
-        train(data, spec.name, spec.network, folder=chosen.folder or WEIGHTS, seed=chosen.seed)
     recipe = EpochRecipe(chosen.epochs, chosen.batch)
     public = [name for name in models.select(chosen.models) if models.spec_of(name)]
+    folder = chosen.folder or WEIGHTS
     with Line(sys.stderr) as line:
+        for data, spec in _pairs(chosen):
+            train(
+                *(data, spec.name, spec.network),
+                folder=folder,
+                seed=chosen.seed,
+                report=line.print,
+                progress=line.show,
+            )
         for name in datasets.select(chosen.datasets) if public else ():
             for model in public:
                 teach(
@@ -89,8 +96,15 @@ def finetune_all(chosen: argparse.Namespace) -> None:
     from attrcheck.training.finetuning import finetune_embedded
 
     tuning, folder = Tuning(chosen.grid, chosen.removal), chosen.folder or WEIGHTS
-    for data, spec in _pairs(chosen):
-        finetune_embedded(data, spec.name, spec.network, tuning, folder=folder, seed=chosen.seed)
+    with Line(sys.stderr) as line:
+        for data, spec in _pairs(chosen):
+            finetune_embedded(
+                *(data, spec.name, spec.network, tuning),
+                folder=folder,
+                seed=chosen.seed,
+                report=line.print,
+                progress=line.show,
+            )
 
 
 def _pairs(chosen: argparse.Namespace) -> Iterator[tuple[Dataset, ModelSpec]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
 from attrcheck.engine import keys
 from attrcheck.engine.loading import Loader, Trained
+from attrcheck.engine.pacing import Steps
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import interval, replicates
@@ -147,8 +148,12 @@ class Evaluation:
     ) -> Iterator[tuple[str, Entry | Outcome]]:
         """What was observed of methods, shard by shard; one that ends is not tried again."""
         left = list(self.settings.methods)
-        for shard in shards:
-            for name, observed in self._observe(shard, list(left), progress):
+        steps = Steps(self.case.id, len(left), len(shards), progress)
+        for place, shard in enumerate(shards):
+            steps.skip(place, len(left))
+            begin = partial(steps.begin, shard=place)
+            for name, observed in self._observe(shard, list(left), begin):
+                steps.end(shard.images)
                 if isinstance(observed, Outcome):
                     left.remove(name)
                 yield name, observed
@@ -160,7 +165,7 @@ class Evaluation:
         return fingerprint(self.shards[0].key(find(name), whole, self.images))
 
     def _observe(
-        self, shard: Shard, names: list[str], progress: Progress
+        self, shard: Shard, names: list[str], begin: Progress
     ) -> Iterator[tuple[str, Entry | Outcome]]:
         """What was observed of methods on one shard.
 
@@ -169,7 +174,7 @@ class Evaluation:
         busy: list[str] = []
         for wait, chosen in ((False, names), (True, busy)):
             for name in chosen:
-                progress(f"{shard.name} {name}")
+                begin(name)
                 try:
                     yield name, shard.observe(find(name), wait)
                 except BusyError:

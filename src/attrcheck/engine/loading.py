@@ -52,13 +52,14 @@ class Trained:
 class Loader:
     """Loads pairs for one device, and keeps the last few; fine-tuned weights go to the store.
 
-    shard: images that are in memory at once, a multiple of BLOCK.
+    shard: images that are in memory at once, a multiple of BLOCK. progress: is told of fine-tuning.
     """
 
     device: str
     store: Store | None = None
     remote: Remote | None = None
     shard: int = BLOCK
+    progress: Callable[[str], None] = lambda text: None
     _datasets: OrderedDict[Any, Dataset | Pictures] = field(default_factory=OrderedDict, repr=False)
     _trained: OrderedDict[Any, Trained] = field(default_factory=OrderedDict, repr=False)
     _pairs: OrderedDict[Source, Pair] = field(default_factory=OrderedDict, repr=False)
@@ -123,7 +124,7 @@ class Loader:
             network = fitted(network, built.class_names, data, raw.class_names, self.device, spec)
         facts: Mapping[str, Any] = {}
         if tuning is not None:
-            network, facts = tuned(network, data, spec, tuning, self.store)
+            network, facts = tuned(network, data, spec, tuning, self.store, self.progress)
         origin = datasets.get(dataset)
         declared = [
             *keys.of_depends(origin.depends, origin.load),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -20,7 +20,12 @@ SEED = 0
 
 
 def tuned(
-    network: nn.Module, data: Dataset, spec: ModelSpec, tuning: Tuning, store: Store | None
+    network: nn.Module,
+    data: Dataset,
+    spec: ModelSpec,
+    tuning: Tuning,
+    store: Store | None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[nn.Module, Mapping[str, Any]]:
     """The network after fine-tuning, in eval mode, and what is known of it.
 
@@ -34,7 +39,10 @@ def tuned(
             return network, about
 
     def compute() -> Entry:
-        after, facts = finetune(network, data, tuning, seed=SEED)
+        what = f"fine-tuning {data.name}-{spec.name}"
+        after, facts = finetune(
+            network, data, tuning, seed=SEED, report=lambda text: progress(f"{what}: {text}")
+        )
         arrays = {name: value.cpu().numpy() for name, value in after.state_dict().items()}
         return Entry(arrays, facts)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset, Method
-from attrcheck.datasets.pixels import in_memory
 from attrcheck.datasets.receiving import labels_of, masks_of, tensor_of
-from attrcheck.engine.pairs import Pair, forms_of
+from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.plausibility import check_logits
 from attrcheck.errors import AttrcheckError, text_of
 from attrcheck.graph.outputs import unwrapped
@@ -98,18 +96,13 @@ def pair_for(
         masks=None if masks is None else _masks(masks, pixels),
     )
     data = replace(data, images=data.denormalise(pixels))
-    device = str(pixels.device)
-    return Watched(
-        dataset=data,
-        model=model_name,
-        forms=forms_of(network, data, device),
-        device=device,
-        key={},
-        make=partial(in_memory, data),
-        whole=None if background is None else _reference(data, background),
-        changes={"images": pixels},
-        say=say,
-    )
+    pair = pair_of(network, data, model_name, str(pixels.device))
+    parts: dict[str, Any] = {
+        **vars(pair),
+        "whole": None if background is None else _reference(data, background),
+        "changes": {"images": pixels},
+    }
+    return Watched(**parts, say=say)
 
 
 def method_of(method: str | Method | Callable[..., Any]) -> Method:
@@ -206,9 +199,11 @@ def _network(model: nn.Module, images: Tensor) -> tuple[nn.Module, int]:
             f"the model raised {type(error).__name__} for images {list(images[:2].shape)}: "
             f"{text_of(error)}"
         ) from error
-    classes = output.shape[1] if isinstance(output, Tensor) and output.ndim == 2 else 0
-    check_logits(output, len(images[:2]), classes, "the model")
-    return network, classes
+    if not isinstance(output, Tensor) or output.ndim != 2:
+        told = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise InputError(f"the model returns {told}, and not logits [N, classes], a row per image")
+    check_logits(output, len(images[:2]), output.shape[1], "the model")
+    return network, output.shape[1]
 
 
 def _targets(given: Any, images: int, classes: int) -> Tensor:

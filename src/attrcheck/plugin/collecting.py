@@ -116,13 +116,16 @@ def without_subject(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 
 def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
-    """The items that are attrcheck's: node ids, and the ids under which they send results."""
+    """The items that are attrcheck's: node ids, and the ids under which they send results.
+
+    A test for which nothing was selected has a parameter without an id.
+    """
     parameters = {item.nodeid: _parameters(item) for item in items}
     return {
         node_id: known[name].id
         for node_id, known in parameters.items()
         for name in FIXTURES
-        if name in known
+        if hasattr(known.get(name), "id")
     }
 
 

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from attrcheck.errors import AttrcheckError
+from attrcheck.pace import in_ci
 from attrcheck.plugin import collecting, ends, options, scaling
 from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, incomplete, undecided
 
 if TYPE_CHECKING:
-    from attrcheck.plugin.progress import Painter
+    from attrcheck.plugin.progress import Painter, Ticker
     from attrcheck.report.baselines import Baseline
 
 NAME = "attrcheck-controller"
 """Of the plugin."""
-REPEATED = "failed for the same cause"
+REPEATED = "repeated failures"
 """What pytest counts failures as that say nothing new."""
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable that names the file which GitHub shows on the page of a job."""
@@ -48,7 +49,7 @@ class Controller:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.session = Session()
-        self.painter: Painter | None = None
+        self.painter: Painter | Ticker | None = None
         self.problem = ""
         self.lines: list[str] = []
         self.nodes: list[Any] = []
@@ -65,11 +66,17 @@ class Controller:
 
     @property
     def live(self) -> str:
-        """The folder of live files; none unless somebody watches."""
+        """The folder of live files; none unless somebody watches, or CI keeps what is told."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or not reporter.isatty or reporter.verbosity < 0:
+        if reporter is None or reporter.verbosity < 0:
             return ""
-        return self.folder
+        return self.folder if self.on_terminal or in_ci() else ""
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether somebody may watch."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        return reporter is not None and reporter.isatty
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -145,9 +152,11 @@ class Controller:
         if items and first:
             self._begin()
         if items and self.painter is None and self.live:
-            from attrcheck.plugin.progress import start
+            from attrcheck.plugin.progress import Overview, start
 
-            self.painter = start(self.config.get_terminal_writer(), self.live)
+            writer = self.config.get_terminal_writer()
+            overview = Overview(self.live, self.session.count)
+            self.painter = start(overview, writer, self.on_terminal)
 
     def _begin(self) -> None:
         """Get ready once it is known that attrcheck has a part in the run."""
@@ -162,12 +171,30 @@ class Controller:
 
             set_aside(options.folder(self.config, "report_dir"))
 
+    def show_notes(self) -> None:
+        """Print what items noted, where progress was shown."""
+        self._make_room()
+        self.notes.show()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """Make room for what pytest is about to print."""
+        self._make_room()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Count an item that is done, and make room likewise."""
+        self.session.done.add(nodeid)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if self.painter is not None:
+            self.painter.wipe()
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what an item sent; make room for what pytest is about to print."""
-        if self.painter is not None:
-            self.painter.wipe()
-        self.notes.show()
+        self.show_notes()
         if text := getattr(report, "attrcheck", None):
             self.session.take(text)
         elif report.skipped or (report.when == "call" and report.passed):

@@ -85,6 +85,7 @@ class CaseItem:
         live = Live(self.worker.live)
         try:
             lab = lab_of(self.config, self.worker)
+            lab.loader.progress = live.say
             work = self._score if lab.settings.task is None else self._deliver
             sent, facts, problems = work(lab, live.say)
         except AttrcheckError as error:
@@ -144,6 +145,7 @@ class CheckItem:
         what = f"{check} of {subject.name}"
         try:
             lab = replace(lab_of(self.config, self.worker), cases=cases, progress=live.say)
+            lab.loader.progress = live.say
             live.say(what)
             result = run_check(checks.get(check), subject, lab)
         except AttrcheckError as error:
@@ -191,7 +193,7 @@ def worker_of(config: pytest.Config) -> Worker:
         return Worker(index, given["workercount"], given["attr_run"], live, folder)
     gathering = controller.of(config)
     assert gathering is not None, "whoever is not a worker is the controller"
-    session, show = gathering.session, gathering.notes.show
+    session, show = gathering.session, gathering.show_notes
     return Worker(0, 1, session.run, gathering.live, gathering.folder, show)
 
 

@@ -20,7 +20,7 @@ class Session:
 
     run: tells this run from others. excused: items that were skipped, or that passed and sent
     nothing; they are not missing, but gates must know. repeated: items that failed for causes that
-    an earlier one has shown.
+    an earlier one has shown. done: items that ran, also those of others.
     """
 
     run: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -29,6 +29,7 @@ class Session:
     excused: dict[str, str] = field(default_factory=dict)
     envelopes: dict[str, Envelope] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
     _causes: set[str] = field(default_factory=set)
 
     def expect(self, items: Mapping[str, str]) -> None:
@@ -70,6 +71,11 @@ class Session:
         if causes <= self._causes:
             self.repeated.add(node_id)
         self._causes |= causes
+
+    def count(self) -> tuple[int, int]:
+        """How many items of attrcheck are done, and of how many."""
+        items = {*self.expected, *self.excused}
+        return len(self.done & items), len(items)
 
     def is_finding(self, node_id: str) -> bool:
         """Whether an item sent what it found of a protocol on a user's own data."""

@@ -13,8 +13,8 @@ from torch.nn.functional import pad
 from attrcheck.store.digests import digest
 from attrcheck.tensors.draws import shuffles
 
-KEPT_BYTES = 2**26
-"""The size of the ranks that are remembered: enough for all methods on an embedded pair."""
+KEPT_BYTES = 2**24
+"""The size of the ranks that are remembered: enough for all methods on 100 embedded images."""
 RANKS: OrderedDict[str, Tensor] = OrderedDict()
 """By the maps and seeds that they were made from, the least recently used first."""
 

@@ -29,6 +29,8 @@ ORDER: tuple[Kind, ...] = ("worse", "lost", "better", "gained", "unpaired", "unc
 """In which kinds of changes are listed."""
 BOARD_HEADERS = ("#", "was", "method", "Meta-Rank", "was", "change", "worse", "better", "else")
 BOARD_ALIGN: tuple[Align, ...] = ("right", "right", "left", *("right",) * 6)
+NARROW = 7
+"""Columns of the scores that moved for which a terminal has room."""
 HEADERS = ("what", "method", "case", "was", "is", "change", "95% interval", "rank", "was")
 ALIGN: tuple[Align, ...] = (*("left",) * 3, *("right",) * 6)
 
@@ -38,9 +40,11 @@ def render(comparison: Comparison) -> str:
     lines = [verdict(comparison), *notes(comparison)]
     parts = ["\n".join(for_terminal(shorten(one_line(line), MOST_IN_LINE)) for line in lines)]
     for shown, align in _tables(comparison, MOST_ROWS["terminal"], MOST_IN_NAME):
-        note = [for_terminal(shown.note)] if shown.note else []
-        parts.append("\n".join([shown.title, "", plain_table(shown.rows, shown.headers, align)]))
-        parts += note
+        kept = slice(None if shown.headers == BOARD_HEADERS else NARROW)
+        rows = [row[kept] for row in shown.rows]
+        cells = plain_table(rows, shown.headers[kept], align[kept])
+        parts.append("\n".join([shown.title, "", cells]))
+        parts += [for_terminal(shown.note)] if shown.note else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -154,7 +158,7 @@ def board_table(comparison: Comparison, most_in_name: int = MOST_IN_LINE) -> Tab
         [
             *(entry.new.rank, entry.old.rank, shorten(entry.method, most_in_name)),
             *(f"{entry.new.meta_rank:+.2f}", f"{entry.old.meta_rank:+.2f}"),
-            signed(entry.difference),
+            f"{entry.difference:+.2f}" if signed(entry.difference) else "",
             *(entry.counts.get(kind, 0) or "" for kind in ("worse", "better")),
             sum(entry.counts.get(kind, 0) for kind in ORDER if kind not in ("worse", "better"))
             or "",

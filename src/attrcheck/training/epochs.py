@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from attrcheck.contracts import Dataset, Pixels, Preprocessing
 from attrcheck.datasets import DatasetError
 from attrcheck.datasets.pixels import normalised
+from attrcheck.pace import Pace
 from attrcheck.store.digests import digest
 from attrcheck.store.files import whole
 from attrcheck.store.seeds import derive
@@ -77,7 +77,7 @@ def train_by_epochs(
     begun = path.with_name(path.stem + BEGUN)
     what = digest(asdict(recipe), seed, len(labels), data.class_names, asdict(data_frame(data)))
     start = _resume(begun, what, parts)
-    clock = _Clock(recipe.epochs * steps, start * steps)
+    pace = Pace(recipe.epochs * steps, start * steps)
     with torch.random.fork_rng(), torch.enable_grad():
         for epoch in range(start, recipe.epochs):
             torch.manual_seed(derive(seed, data.name, path.stem, "epoch", str(epoch)))
@@ -87,7 +87,7 @@ def train_by_epochs(
             )
             for step in learn(network, taken, labels, batches, optimiser, schedule, varied):
                 place = f"epoch {epoch + 1} of {recipe.epochs}, batch {step} of {steps}"
-                progress(f"{place}, {clock.left(epoch * steps + step)} left")
+                progress(f"{place}, {pace.left(epoch * steps + step)}")
             _keep(begun, what, epoch + 1, parts)
     score = accuracy(network, normalised(data, data.images, device), data.labels.to(device))
     write_weights(
@@ -169,16 +169,3 @@ class _Ahead:
             self._thread.shutdown(wait=False)
             return Future()
         return self._thread.submit(self._images.__getitem__, chosen)
-
-
-class _Clock:
-    """How long the rest will take, from what was done so far."""
-
-    def __init__(self, steps: int, done: int) -> None:
-        self._steps, self._done, self._start = steps, done, time.monotonic()
-
-    def left(self, step: int) -> str:
-        """Hours and minutes, once `step` steps are done."""
-        spent = time.monotonic() - self._start
-        seconds = spent / max(1, step - self._done) * (self._steps - step)
-        return f"{int(seconds // 3600)}:{int(seconds // 60 % 60):02}:{int(seconds % 60):02}"

@@ -18,6 +18,7 @@ from attrcheck.contracts import Dataset, Pixels, Tuning
 from attrcheck.datasets import DatasetError
 from attrcheck.datasets.pixels import normalised
 from attrcheck.graph.preparing import prepare
+from attrcheck.pace import Pace
 from attrcheck.removal import Removal, removal
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.cells import GridError, cell_masks
@@ -133,9 +134,11 @@ def finetune(
         validate = _validation(images[held_out], labels[held_out], delete)
         learnt = images[rest] if isinstance(images, Tensor) else images.part(rest)
         scores, epoch, best = [validate(after)], 0, before.state_dict()
+        pace = Pace(recipe.epochs)
         for number in _epochs(after, learnt, labels[rest], delete, recipe):
             scores.append(validate(after))
-            report(f"epoch {number} of {recipe.epochs}: validation {scores[-1]:.4f}")
+            place = f"epoch {number} of {recipe.epochs}"
+            report(f"{place}, validation {scores[-1]:.4f}, {pace.left(number)}")
             if scores[-1] == max(scores):
                 epoch, best = number, copy.deepcopy(after.state_dict())
     after.load_state_dict(best)
@@ -238,14 +241,18 @@ def finetune_embedded(
     folder: Path = WEIGHTS,
     seed: int = 0,
     report: Callable[[str], None] = print,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Fine-tune a model from the weights that ship with the package, and save it with its facts."""
     network = build(data)
     load_weights(network, data.name, model)
-    tuned, facts = finetune(network, data, tuning, recipe, seed)
+    what = f"{data.name}-{model}"
+    tuned, facts = finetune(
+        network, data, tuning, recipe, seed, lambda text: progress(f"{what}: {text}")
+    )
     base = read_about(data.name, model)["sha256"]
     save_weights(tuned, data.name, model, tuning.key, folder, base=base, **facts)
-    report(f"{data.name}-{model}: {summary(facts)}")
+    report(f"{what}: {summary(facts)}")
 
 
 def summary(facts: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 from attrcheck.contracts import Dataset, Pixels
 from attrcheck.datasets import DatasetError
 from attrcheck.datasets.pixels import normalised
+from attrcheck.pace import Pace
 from attrcheck.training import WEIGHTS
 from attrcheck.training.weights import CHECKPOINTS, save_weights
 
@@ -62,6 +63,7 @@ def train(
     folder: Path = WEIGHTS,
     seed: int = 0,
     report: Callable[[str], None] = print,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Build the model of this name, train it on the training split and save its checkpoints.
 
@@ -78,7 +80,9 @@ def train(
         network = build(data)
         steps = recipe.epochs * ceil(len(images) / recipe.batch)
         marks = {percent: ceil(steps * percent / 100) for percent in CHECKPOINTS}
+        pace = Pace(steps)
         for step in follow(recipe, network, images, labels):
+            progress(f"{data.name}-{model}: step {step} of {steps}, {pace.left(step)}")
             for percent in (percent for percent, mark in marks.items() if mark == step):
                 score = accuracy(network, normalised(data, data.images, device), data.labels)
                 save_weights(

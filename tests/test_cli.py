@@ -139,20 +139,21 @@ def test_an_unknown_name_is_one_clear_line(capsys):
     )
 
 
-def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_path):
+def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_path, capsys):
     calls = []
 
-    def noted(data, model, build, tuning, **settings):
+    def noted(data, model, build, tuning, *, folder, seed, report, progress):
         assert build == attrcheck.model.get(model).network
-        calls.append((data.name, model, tuning, settings))
+        progress(f"{model} at work")
+        report(f"{model} is done")
+        calls.append((data.name, model, tuning, folder, seed))
 
     monkeypatch.setattr("attrcheck.training.finetuning.finetune_embedded", noted)
     chosen = ["--datasets", "d*", "--models", "v*", "--grid", "2", "--removal", "blur"]
     assert main(["finetune", *chosen, "--seed", "3", "--folder", str(tmp_path)]) == 0
     tuning = Tuning(2, "blur")
-    assert calls == [
-        ("digits", name, tuning, {"folder": tmp_path, "seed": 3}) for name in ("vgg", "vit")
-    ]
+    assert calls == [("digits", name, tuning, tmp_path, 3) for name in ("vgg", "vit")]
+    assert "vgg is done\nvit is done\n" == capsys.readouterr().out
 
 
 def test_finetune_as_shipped_is_the_default(monkeypatch):

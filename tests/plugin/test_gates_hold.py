@@ -78,10 +78,10 @@ def test_code_under_test_decides_no_test(project, outcome, where):
     project.makeconftest(text)
     result = run(project, GATE, "--attr-report")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    counts = re.findall(r"(\d+) (failed|skipped|xfailed)", result.outlines[-1])
+    counts = re.findall(r"(\d+) (failed|repeated|skipped|xfailed)", result.outlines[-1])
     # Both cases; where nothing could be computed, also the gate, and the run is incomplete.
     assert sum(int(count) for count, _ in counts) >= (2 if where == "a method" else 4)
-    assert {outcome for _, outcome in counts} == {"failed"}
+    assert {outcome for _, outcome in counts} <= {"failed", "repeated"}
     said = " ".join(result.outlines)
     assert "halves-linear-lerf: " in said
     if where == "a method":

@@ -17,7 +17,7 @@ BASELINE = Path("attr-baseline.json")
 def add(commands: Commands) -> None:
     """`compare` and `baseline`."""
     comparer = commands.add_parser("compare", help="say what moved between two reports")
-    comparer.add_argument("old", type=Path, help="a report: its folder, or its report.json")
+    comparer.add_argument("old", type=Path, help="a report: its folder or report.json, or a store")
     comparer.add_argument("new", type=Path, help="another one")
     comparer.add_argument("--format", choices=FORMATS, default="text")
     comparer.add_argument("--output", type=Path, metavar="FILE", help="default: print it")

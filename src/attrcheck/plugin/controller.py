@@ -279,6 +279,7 @@ class Controller:
         from attrcheck.plugin.tasks import lines  # an idle plugin has no need of it
 
         self.lines += lines(self.config, self.session.deliveries)
+        self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
         return incomplete(self.session.missing)
 
     def _without_items(self, session: pytest.Session) -> list[RunVerdict]:

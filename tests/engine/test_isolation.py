@@ -209,7 +209,7 @@ def test_all_processes_end_with_the_lab(lab):
 
 
 SERVER = """
-import os, subprocess, sys, time
+import os, signal, subprocess, sys, time
 from attrcheck.isolation.zygote import Zygote
 
 def serve(connection):
@@ -218,6 +218,7 @@ def serve(connection):
     while True:
         time.sleep(1)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 zygote = Zygote(serve)
 copy = zygote.spawn()
 print(zygote.process, copy.connection.recv_bytes().decode(), flush=True)

@@ -59,11 +59,17 @@ def earlier(project):
     return path
 
 
+def heed_interrupts():
+    """What a shell starts in the background ignores Ctrl-C, and hands that down."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(project, *arguments, **more):
     """A run in a session, and so in a process group, of its own."""
     output = Path(project.path, "output")
     with output.open("w") as file:
         settings = {"stdout": file, "stderr": subprocess.STDOUT, "start_new_session": True, **more}
+        settings["preexec_fn"] = heed_interrupts
         return subprocess.Popen([sys.executable, "-m", "pytest", *RUN, *arguments], **settings)
 
 

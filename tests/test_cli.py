@@ -153,7 +153,7 @@ def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_pat
     assert main(["finetune", *chosen, "--seed", "3", "--folder", str(tmp_path)]) == 0
     tuning = Tuning(2, "blur")
     assert calls == [("digits", name, tuning, tmp_path, 3) for name in ("vgg", "vit")]
-    assert "vgg is done\nvit is done\n" == capsys.readouterr().out
+    assert capsys.readouterr().out == "vgg is done\nvit is done\n"
 
 
 def test_finetune_as_shipped_is_the_default(monkeypatch):

@@ -16,31 +16,25 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.compare_reports import differences, plain
+from tests.hostile import ELSEWHERE, HERE
 from tests.worlds import ITEMS, TINY, method
 
 MINUTES = float(os.environ.get("ATTRCHECK_FUZZ_MINUTES", "1"))
 SEED = int(os.environ.get("ATTRCHECK_FUZZ_SEED", "0"))
-HOSTILE = {
-    "raises": "raise ValueError('no')",
-    "exits": "raise SystemExit(0)",
-    "spoils_weights": "[p.data.mul_(-1) for p in model.parameters()]; return images",
-    "spoils_mode": "model.train(); return images",
-    "spoils_images": "images.mul_(0); return images + 1",
-    "nan": "return images * float('nan')",
-    "flat": "return images * 0",
-    "wrong_shape": "return images[:1]",
-    "not_a_tensor": "return 'maps'",
-    "hooks": "model.register_forward_hook(lambda *given: None); return images",
-    "skips": "import pytest; pytest.skip('not today')",
-    "reseeds": "torch.manual_seed(0); return torch.rand(images.shape)",
-    "float64": "torch.set_default_dtype(torch.float64); return images",
-    "huge_message": "raise ValueError('x' * 5_000_000)",
-}
-"""Bodies of methods that break their contract."""
+ROOT = Path(__file__).parents[1]
+ZOO = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.hostile import ELSEWHERE, HERE
+
+hostile = {{**HERE, **ELSEWHERE}}[{title!r}]
+attrcheck.method("dim_hostile", **hostile.settings)(hostile.attribute)
+"""
 
 
 def start(folder, *options):
@@ -107,14 +101,15 @@ def full_disk(folder, rng):
 
 
 def hostile(folder, rng):
-    """A method that breaks its contract takes part."""
+    """A method of the zoo takes part; one that does no harm leaves the run green."""
     conftest = folder / "conftest.py"
     before = conftest.read_text()
-    body = HOSTILE[rng.choice(sorted(HOSTILE))]
-    conftest.write_text(before + method("dim_hostile", body))
-    output, code = finish(start(folder))
+    zoo = {**HERE, **ELSEWHERE}
+    title = rng.choice(sorted(zoo))
+    conftest.write_text(before + ZOO.format(root=str(ROOT), title=title))
+    output, code = finish(start(folder, "--attr-timeout=5"))
     conftest.write_text(before)
-    assert code == 1, f"a hostile method went unnoticed: {body}\n{output[-2000:]}"
+    assert code == bool(zoo[title].error), f"a method that {title!r}: {code}\n{output[-2000:]}"
     assert "dim_hostile" in output
 
 

@@ -222,7 +222,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 zygote = Zygote(serve)
 copy = zygote.spawn()
 print(zygote.process, copy.connection.recv_bytes().decode(), flush=True)
-time.sleep(1000)
+while True:
+    time.sleep(0.1)  # a signal just before a long sleep would be heeded after it
 """
 
 

@@ -54,9 +54,8 @@ def test_an_exhibit_has_the_maps_of_methods_that_work(tiny, tmp_path):
         raise ValueError("no")
 
     tiny.add("broken", broken)
-    tiny.add("elsewhere", broken, not_applicable=lambda model: "not here")
     evaluation = tiny.lab().evaluation(Case.of("tiny-linear-morf"))
-    exhibit = exhibits.exhibit(evaluation, tmp_path / "maps")
+    exhibit = exhibits.exhibit(evaluation, ["brightness", "broken", "slope"], tmp_path / "maps")
     assert not exhibit.full
     assert not (tmp_path / "maps").exists()
     assert exhibit.pair == "tiny-linear"
@@ -79,7 +78,7 @@ def test_an_exhibit_has_the_maps_of_methods_that_work(tiny, tmp_path):
 def test_large_images_have_files_in_full_size_too(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(exhibits, "SIDE", 4)
     evaluation = tiny.lab().evaluation(Case.of("tiny-linear-morf"))
-    exhibit = exhibits.exhibit(evaluation, tmp_path)
+    exhibit = exhibits.exhibit(evaluation, ["brightness", "slope"], tmp_path)
     assert exhibit.full
     assert exhibit.maps.shape[2:] == (4, 4)
     names = ["_images.png", "brightness.png", "slope.png"]

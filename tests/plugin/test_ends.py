@@ -68,8 +68,8 @@ def start(project, *arguments, **more):
     """A run in a session, and so in a process group, of its own."""
     output = Path(project.path, "output")
     with output.open("w") as file:
-        settings = {"stdout": file, "stderr": subprocess.STDOUT, "start_new_session": True, **more}
-        settings["preexec_fn"] = heed_interrupts
+        settings = {"stdout": file, "stderr": subprocess.STDOUT, "start_new_session": True}
+        settings |= {"preexec_fn": heed_interrupts, **more}
         return subprocess.Popen([sys.executable, "-m", "pytest", *RUN, *arguments], **settings)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from torch.nn.functional import interpolate
 
 from attrcheck.contracts import Dataset
 from attrcheck.engine import pictures
-from attrcheck.engine.attribution import not_applicable
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.results import Exhibit
 from attrcheck.engine.settings import BLOCK
@@ -26,8 +25,8 @@ SHOWN, WRONG = 16, 4
 """Images in all, and how many of them the model gets wrong, if there are so many."""
 
 
-def exhibit(evaluation: Evaluation, folder: Path) -> Exhibit:
-    """The exhibit of the evaluation's pair; methods that fail or do not apply have no part in it.
+def exhibit(evaluation: Evaluation, methods: Iterable[str], folder: Path) -> Exhibit:
+    """The exhibit of the evaluation's pair; methods: those whose maps could be made.
 
     The images are the first that the model gets right and the first that it gets wrong: datasets
     come in an order of which every prefix is a fair sample. Where they are large, they and their
@@ -40,7 +39,7 @@ def exhibit(evaluation: Evaluation, folder: Path) -> Exhibit:
     with torch.inference_mode():
         predicted = pair.predictor(pair.images[torch.from_numpy(chosen).to(pair.device)]).argmax(1)
     maps = {}
-    for name in evaluation.settings.methods:
+    for name in methods:
         if (known := _maps(shard, name)) is not None:
             maps[name] = known[chosen]
     large = max(images.shape[-2:]) > SIDE
@@ -96,12 +95,9 @@ def as_bytes(images: Tensor) -> NDArray[np.uint8]:
 
 
 def _maps(shard: Shard, name: str) -> NDArray[np.float32] | None:
-    """The maps of a method on a shard; its failure is told where it is scored."""
+    """The maps of a method on a shard, which the store has as a rule; None if it fails now."""
     try:
-        method = find(name)
-        if not_applicable(method, shard.pair):
-            return None
-        return np.asarray(shard.maps(method).arrays["maps"], dtype=np.float32)
+        return np.asarray(shard.maps(find(name)).arrays["maps"], dtype=np.float32)
     except AttrcheckError:
         return None
 

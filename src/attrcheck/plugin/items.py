@@ -104,7 +104,7 @@ class CaseItem:
         if gaps := missing(evaluation):
             self.worker.note(f"{self.case.id} gaps", gaps)
         result = run_case(evaluation, say, partial(self.worker.note, self.case.pair))
-        shown = self._exhibit(lab)
+        shown = self._exhibit(lab, result)
         sent = envelope(self.case.id, self.config, lab, case=condense(result), exhibit=shown)
         return sent, properties.of_case(result), broken(result)
 
@@ -114,15 +114,17 @@ class CaseItem:
         delivery = run_task(lab.evaluation(self.case), say, tell)
         return envelope(self.case.id, self.config, lab, delivery=delivery), [], delivery.errors
 
-    def _exhibit(self, lab: Lab) -> Exhibit | None:
+    def _exhibit(self, lab: Lab, result: CaseResult) -> Exhibit | None:
         """What the report shows of the pair, once per process; maps come from the store."""
         exhibited = self.config.stash.setdefault(EXHIBITED, set())
         evaluation = lab.evaluation(self.case)
         if evaluation.protocol.tuning is not None or self.case.pair in exhibited:
             return None
         exhibited.add(self.case.pair)
+        outcomes = result.outcomes.items()
+        made = [name for name, outcome in outcomes if outcome.status in ("ok", "undefined")]
         try:
-            return exhibit(evaluation, Path(self.worker.folder, MAPS))
+            return exhibit(evaluation, made, Path(self.worker.folder, MAPS))
         except Exception as error:  # the scores are there, and worth more than pictures
             why = f"no images of {self.case.pair} in the report: {type(error).__name__}: {error}"
             warnings.warn(for_terminal(cut(why)), stacklevel=1)

@@ -1,5 +1,6 @@
 """Fixtures for all tests: registries that are left as found, and a tiny world to run cases in."""
 
+import importlib
 import os
 from contextlib import ExitStack
 
@@ -14,6 +15,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Coverage is measured here; to trace every process that a test starts would take far longer.
     for variable in [name for name in os.environ if name.startswith("COVERAGE_PROCESS")]:
         del os.environ[variable]
+
+for library in ("captum.attr", "scipy.ndimage", "torch._dynamo"):
+    # pytester forgets what a run in this process imports, and the next one would import it again.
+    importlib.import_module(library)
 
 REGISTRIES = (
     attrcheck.check,

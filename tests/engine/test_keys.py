@@ -59,6 +59,13 @@ def key_of_first(folder, text):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.fixture(scope="module")
+def unedited(tmp_path_factory):
+    """The folder of a project, and the key before anything is edited."""
+    folder = tmp_path_factory.mktemp("project")
+    return folder, key_of_first(folder, CONFTEST)
+
+
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -70,8 +77,9 @@ def key_of_first(folder, text):
     ],
     ids=["another method", "a comment", "a reference", "the code", "a constant"],
 )
-def test_the_key_of_a_method_is_its_own(tmp_path, text, same):
-    assert (key_of_first(tmp_path, text) == key_of_first(tmp_path, CONFTEST)) is same
+def test_the_key_of_a_method_is_its_own(unedited, text, same):
+    folder, key = unedited
+    assert (key_of_first(folder, text) == key) is same
 
 
 @pytest.fixture(scope="module")

@@ -113,8 +113,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes 
 @pytest.mark.parametrize(
     ("name", "to", "workers"),
     [
-        ("SIGTERM", os.kill, 0),  # as of `timeout`, docker stop
-        ("SIGTERM", os.kill, 2),
+        slow("SIGTERM", os.kill, 0),
+        ("SIGTERM", os.kill, 2),  # as of `timeout`, docker stop
         slow("SIGTERM", os.killpg, 0),  # as of a cluster's scheduler
         slow("SIGTERM", os.killpg, 2),
         ("SIGINT", os.killpg, 0),  # as of Ctrl-C

@@ -151,6 +151,7 @@ def test_the_ini_file_says_the_same_with_paths_from_the_root(project):
     result.stdout.fnmatch_lines(["*test_suite.py::test_case?pets-mine-lerf?"])
 
 
+@pytest.mark.slow
 def test_a_table_of_the_project_is_selected_by_globs(project):
     write(
         project.path,

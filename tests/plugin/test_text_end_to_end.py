@@ -48,7 +48,7 @@ def mine_too(model, images, targets):
     return project
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n1", marks=pytest.mark.slow)])
 def test_text_of_others_reaches_every_format_and_breaks_none(hostile, workers):
     arguments = ("--attr-report", "--attr-checks=contract", "--attr-gate=exact.rank == 1")
     given = (*arguments, "--junitxml=junit.xml", "-rA", workers, "--attr-models=linear")
@@ -113,7 +113,7 @@ WARNINGS = f"""import warnings
     return images"""
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n1", marks=pytest.mark.slow)])
 def test_warnings_are_escaped_and_cut_too(project, workers):
     add(project, "mine", WARNINGS)
     given = ("--attr-isolate=off", "--attr-models=linear", "--attr-gate=exact.rank == 1")

@@ -1,9 +1,11 @@
 """A protocol that cannot be trusted on a user's own data: shown and counted, no reason to fail."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 
+from tests.conftest import REGISTRIES
 from tests.plugin.test_plugin import PLAIN
 from tests.worlds import TINY, method
 
@@ -28,21 +30,22 @@ def project(pytester):
     return pytester
 
 
-def run(project, *arguments):
-    return project.runpytest_subprocess(
-        *PLAIN,
-        "--attr-datasets=halves",
-        "--attr-models=linear",
-        "--attr-protocols=morf",
-        "--attr-methods=against,random,intensity",
-        "--attr-checks=dummy_floor",
-        "--attr-threads=1",
-        *arguments,
-    )
+RUN = (
+    *PLAIN,
+    "--attr-datasets=halves",
+    "--attr-models=linear",
+    "--attr-protocols=morf",
+    "--attr-methods=against,random,intensity",
+    "--attr-checks=dummy_floor",
+    "--attr-threads=1",
+)
 
 
 def test_a_finding_is_shown_and_counted_and_the_run_is_green(project):
-    result = run(project, "-v", "--attr-report")
+    with ExitStack() as stack:
+        for registry in REGISTRIES:
+            stack.enter_context(registry.scratch())
+        result = project.runpytest_inprocess(*RUN, "-v", "--attr-report")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
@@ -62,7 +65,7 @@ def test_a_finding_is_shown_and_counted_and_the_run_is_green(project):
 
 @pytest.mark.slow
 def test_a_gate_makes_it_fail_the_run_and_without_a_report_it_is_shown_too(project):
-    result = run(project, "-n2", "--attr-gate=morf.dummy_floor <= 0.1")
+    result = project.runpytest_subprocess(*RUN, "-n2", "--attr-gate=morf.dummy_floor <= 0.1")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         ["1 finding(s) on protocols*", "*1 failed, 1 passed, 1 findings in*"]

@@ -1,6 +1,7 @@
 """Datasets and models by name: on the command line, in the ini file, and in tables of a project."""
 
 import os
+from contextlib import ExitStack
 
 import pytest
 
@@ -8,6 +9,7 @@ import attrcheck
 from attrcheck.cli import main
 from attrcheck.plugin import tables
 from attrcheck.plugin.tables import TableError
+from tests.conftest import REGISTRIES
 from tests.datasets.drawing import class_folders
 from tests.worlds import ITEMS
 
@@ -45,8 +47,16 @@ def project(pytester):
     return pytester
 
 
+def collect(project, *options):
+    """Collect in this process; what is bound and registered is forgotten afterwards."""
+    with ExitStack() as stack:
+        for registry in REGISTRIES:
+            stack.enter_context(registry.scratch())
+        return project.runpytest_inprocess(*COLLECT, *options)
+
+
 def collected(project, *options):
-    result = project.runpytest_subprocess(*COLLECT, *options)
+    result = collect(project, *options)
     return [
         line.partition("[")[2].rstrip("]")
         for line in result.outlines
@@ -117,7 +127,6 @@ def test_specs_on_the_command_line_become_cases(project):
     assert ids == ["pets2-mine-lerf", "pets2-mine-morf"]
 
 
-@pytest.mark.slow
 def test_models_by_prefix_meet_only_what_does_not_ship_with_attrcheck(project):
     project.makepyfile(
         fake_models="""
@@ -141,17 +150,15 @@ def resolve(rest, leaf=()):
     result.stderr.fnmatch_lines(["*none of the models selected knows any of the datasets*"])
 
 
-@pytest.mark.slow
 def test_the_ini_file_says_the_same_with_paths_from_the_root(project):
     project.makeini("[pytest]\nattr_datasets = pets=folder:data/val\nattr_models = mine\n")
     assert collected(project)[0][0] == "pets-mine-lerf"
     project.chdir()
     os.chdir(project.mkdir("below"))
-    result = project.runpytest_subprocess(*COLLECT, str(project.path))
+    result = collect(project, str(project.path))
     result.stdout.fnmatch_lines(["*test_suite.py::test_case?pets-mine-lerf?"])
 
 
-@pytest.mark.slow
 def test_a_table_of_the_project_is_selected_by_globs(project):
     write(
         project.path,
@@ -177,7 +184,7 @@ def test_a_table_of_the_project_is_selected_by_globs(project):
     ],
 )
 def test_what_cannot_be_is_one_line(project, option, words):
-    result = project.runpytest_subprocess(*COLLECT, f"--attr-datasets={option}")
+    result = collect(project, f"--attr-datasets={option}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([words])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()

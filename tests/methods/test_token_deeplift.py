@@ -246,3 +246,13 @@ def test_images_must_come_first():
     images, targets = smooth_images(2, 5), torch.tensor([0, 1])
     with pytest.raises(ValueError, match="is not that of the images"):
         contributions(prepare(Sequence()), images, targets, images[:1])
+
+
+def test_maps_that_are_rounding_noise_are_refused():
+    torch.manual_seed(0)
+    layers = [nn.Flatten()]
+    for _ in range(8):  # without biases, so that a black image has no variance anywhere
+        layers += [nn.LayerNorm(12), nn.Linear(12, 12, bias=False)]
+    network = prepare(nn.Sequential(*layers).eval())
+    with pytest.raises(ValueError, match="multipliers of this network grow without bound"):
+        method.get("deeplift").attribute(network, torch.rand(2, 3, 2, 2), torch.tensor([0, 1]))

@@ -153,8 +153,11 @@ def _with(kind: type[_Part], model: fx.GraphModule, rules: Rules) -> fx.GraphMod
 
 def multipliers(
     model: nn.Module, images: Tensor, targets: Tensor, baselines: Tensor, rules: Rules
-) -> Tensor:
-    """How the target's logit changes from each baseline to each image: [N, baselines, C, H, W]."""
+) -> tuple[Tensor, Tensor]:
+    """How the target's logit changes from each baseline to each image: [N, baselines, C, H, W].
+
+    And by how much: [N, baselines].
+    """
     if not isinstance(model, fx.GraphModule):
         raise TypeError(f"rules act on a prepared graph, not on {type(model).__name__}")
     seeing, pulling = _taped(model, rules)
@@ -167,4 +170,6 @@ def multipliers(
         outputs = pulling(tape, pairs.requires_grad_())
         chosen = F.one_hot(targets, logits.shape[1]).to(logits).repeat_interleave(shape[1], 0)
         (slopes,) = torch.autograd.grad(outputs, pairs, chosen)
-    return slopes.view(*shape, *images.shape[1:])
+    ends = logits[: shape[0]].gather(1, targets[:, None])
+    change = ends - logits[shape[0] :].T[targets]
+    return slopes.view(*shape, *images.shape[1:]), change

@@ -28,6 +28,8 @@ from attrcheck.tensors.batching import in_batches
 
 TINY = 1e-5
 """Below this, relative to the values themselves, a change is rounding noise."""
+NOISE = 0.1
+"""Share of a logit's change that maps may miss; they are right to 1e-3 as a rule."""
 FLOOR = 1e-15
 """Noise of what is zero: small, and yet its square is not zero."""
 
@@ -135,12 +137,29 @@ def contributions(model: nn.Module, images: Tensor, targets: Tensor, baselines: 
             ends = images[rows]
             if not len(ends):
                 return images.new_zeros(0, len(starts), *images.shape[2:])
-            slopes = multipliers(model, ends, targets[rows], starts, RULES)
-            return slopes.mul_(ends[:, None] - starts).sum(2)
+            slopes, change = multipliers(model, ends, targets[rows], starts, RULES)
+            maps = slopes.mul_(ends[:, None] - starts).sum(2)
+            _check(maps.sum((2, 3)), change)
+            return maps
 
         return torch.cat(list(in_batches(block, len(images) * len(starts), model, images)))
 
     return torch.cat(list(in_batches(from_some, len(baselines), model, images)), 1)
+
+
+def _check(total: Tensor, change: Tensor) -> None:
+    """Refuse maps that are rounding noise: they sum to nothing like the change of the logit.
+
+    A layer norm whose reference has no variance, as of a black image in a network without biases,
+    multiplies by 1 / sqrt(eps), and a stack of them beyond all digits.
+    """
+    off = (total - change).abs().max()
+    if off > NOISE * (change.abs().max() + 1):
+        raise ValueError(
+            f"the multipliers of this network grow without bound: the sum of a map and the change "
+            f"of the logit differ by {off:.3g}; is the input of a layer norm constant where the "
+            "image is zero?"
+        )
 
 
 @method(

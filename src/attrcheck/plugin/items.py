@@ -101,7 +101,7 @@ class CaseItem:
     def _score(self, lab: Lab, say: Callable[[str], None]) -> Sent:
         """The result of the case, and what is wrong in it."""
         evaluation = lab.evaluation(self.case)
-        if gaps := missing(evaluation):
+        if scaling.executor(self.config) == "local" and (gaps := missing(evaluation)):
             self.worker.note(f"{self.case.id} gaps", gaps)
         result = run_case(evaluation, say, partial(self.worker.note, self.case.pair))
         shown = self._exhibit(lab, result)

@@ -108,6 +108,16 @@ OPTIONS = [
         "int",
         metavar="N",
     ),
+    Option("executor", "who computes shards: local, or ray", "local", metavar="WHO"),
+    Option(
+        "ray_address",
+        "of a Ray cluster (default: one that runs here, else a new one)",
+        "",
+        metavar="HOST:PORT",
+    ),
+    Option("ray_cpus", "CPUs of a Ray task", "1", metavar="N"),
+    Option("ray_gpus", "GPUs of a Ray task, such as 1 or 0.5", "0", metavar="N"),
+    Option("ray_tasks", "Ray tasks in flight (default: twice those with room)", None, "int", "N"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option(
         "keep_maps",

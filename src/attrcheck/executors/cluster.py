@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
+import socket
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +25,9 @@ from attrcheck.executors.pool import LostError
 
 RETRIES = 3
 """Times that a task is tried again whose worker or node has died."""
+PLACE = re.compile(r"(?:ray://)?([^:]+):(\d+)")
+PATIENCE = 10.0
+"""Seconds for a cluster to answer."""
 
 
 class ClusterError(AttrcheckError):
@@ -137,8 +142,10 @@ def _connect(address: str) -> None:
     """Join the cluster at an address, or any that is running here, or start one."""
     before = signal.getsignal(signal.SIGTERM)
     try:
+        if found := PLACE.fullmatch(address):  # Ray would try for minutes
+            socket.create_connection((found[1], int(found[2])), PATIENCE).close()
         ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, ValueError, RuntimeError, AssertionError) as error:
+    except (OSError, ValueError, RuntimeError, AssertionError) as error:
         where = f"at {address}" if address else "here"
         why = str(error).strip().partition("\n")[0]
         raise ClusterError(f"there is no Ray cluster {where} ({why})") from error

@@ -43,7 +43,8 @@ class Task:
 def plan(lab: Lab, cases: Sequence[Case]) -> Iterator[Task]:
     """What is missing, pair by pair and shard by shard.
 
-    What cannot be planned, as it fails or does not apply, is left to the item, which says why.
+    What methods share comes before them, a shard ahead, so that none has to wait for it. What
+    cannot be planned, as it fails or does not apply, is left to the item, which says why.
     """
     pairs: dict[str, list[Case]] = {}
     for case in cases:
@@ -51,9 +52,14 @@ def plan(lab: Lab, cases: Sequence[Case]) -> Iterator[Task]:
     for some in pairs.values():
         for group in _sharing(lab, some):
             methods = list(_applicable(group[0].shards[0], lab.settings.methods))
+            ready: list[Task] = []
             for number in range(max(len(one.shards) for one in group)):
                 there = [one for one in group if number < len(one.shards)]
-                yield from _of_shard(there, number, methods)
+                shared, tasks = _of_shard(there, number, methods)
+                yield from shared
+                yield from ready
+                ready = tasks
+            yield from ready
 
 
 def keys_of(shard: Shard, method: str) -> list[Key]:
@@ -91,27 +97,28 @@ def _applicable(shard: Shard, names: Iterable[str]) -> Iterator[Method]:
 
 def _of_shard(
     evaluations: Sequence[Evaluation], number: int, methods: Iterable[Method]
-) -> Iterator[Task]:
-    """The tasks of one shard; if something that all methods share is missing, it comes first."""
+) -> tuple[list[Task], list[Task]]:
+    """The tasks of one shard: of what all methods share, if some of it is missing; of methods."""
     first = evaluations[0]
     fresh, tuning, store = first.settings.fresh, first.protocol.tuning, first.store
     given = (
         tuple(named(store, name_of(first.case.dataset, first.case.model, tuning))) if tuning else ()
     )
     shards = [evaluation.shards[number] for evaluation in evaluations]
-    common = {name: store.path(name, key) for shard in shards for name, key in shard.common}
+    common = dict.fromkeys(store.path(*entry) for shard in shards for entry in shard.common)
     before: Task | None = None
-    if not fresh and all(path.is_file() for path in common.values()):
-        given += tuple(common.values())
+    if not fresh and all(path.is_file() for path in common):
+        given += tuple(common)
     else:
         before = _task(shards, number, "", given=given)
-        yield before
     # The report shows some images of the first shard with their maps.
     maps = number == 0 and tuning is None and first.settings.keep_maps != 0
-    for method in methods:
-        missing = [shard for shard in shards if fresh or not shard.has(method)]
-        if missing:
-            yield _task(missing, number, method.name, maps=maps, given=given, after=before)
+    tasks = [
+        _task(missing, number, method.name, maps, given, before)
+        for method in methods
+        if (missing := [shard for shard in shards if fresh or not shard.has(method)])
+    ]
+    return [before] if before else [], tasks
 
 
 def _task(

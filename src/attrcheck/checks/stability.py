@@ -176,8 +176,8 @@ def _soft(model: nn.Module, images: object, logits: Tensor) -> Tensor:
 
 def _softened(model: nn.Module) -> nn.Module:
     if not isinstance(model, fx.GraphModule):
-        return nn.Sequential(model, nn.Softmax(1))
-    model.add_module("attributed_softmax", nn.Softmax(1))
+        return nn.Sequential(model, nn.Softmax(1)).eval()
+    model.add_module("attributed_softmax", nn.Softmax(1).eval())
     (output,) = (node for node in model.graph.nodes if node.op == "output")
     with model.graph.inserting_before(output):
         soft = model.graph.call_module("attributed_softmax", (output.args[0],))

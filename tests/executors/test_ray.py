@@ -164,9 +164,17 @@ def test_a_worker_that_is_killed_in_a_task_is_replaced(project, cluster):
     assert not (project.path / "fuse").exists()
 
 
-def test_a_node_may_go_in_the_middle(project, cluster, start):
-    having(project, waits=WAITING)
+@pytest.fixture
+def node(cluster):
+    """A third node, which may go."""
     node = cluster.add_node(**NODE)
+    yield node
+    if node in cluster.worker_nodes:
+        cluster.remove_node(node, allow_graceful=False)
+
+
+def test_a_node_may_go_in_the_middle(project, cluster, node, start):
+    having(project, waits=WAITING)
     process = start()
     begun = project.path / "begun"
     # As many as there are nodes wait, so one of them is on the node that goes.

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck import consistency, metarank
+from attrcheck import metarank
 from attrcheck.contracts import Case
 from attrcheck.engine.resampling import draws, interval
 from attrcheck.report.comparison import (
@@ -28,6 +28,7 @@ from attrcheck.report.comparison import (
 )
 from attrcheck.report.details import CaseDetails, Details
 from attrcheck.report.types import CaseEntry, Counts, Document, ScoreEntry
+from attrcheck.table import Table
 from attrcheck.tallies import TOLERANCE
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -231,15 +232,14 @@ class _Common:
     methods: Sequence[str]
 
     @cached_property
-    def tables(self) -> tuple[consistency.Table, consistency.Table]:
+    def tables(self) -> tuple[Table, Table]:
         """The scores of the old report and of the new one, where both have them."""
         shape = len(self.pairs), 2, len(self.methods)
         scores = np.array([pair.scores(self.methods) for pair in self.pairs]).reshape(shape)
         cases = [Case(pair.old.dataset, pair.old.model, pair.old.protocol) for pair in self.pairs]
         higher = np.array([pair.old.higher_is_better for pair in self.pairs], dtype=bool)
         old, new = (
-            consistency.Table(cases, self.methods, scores[:, side], higher, TOLERANCE)
-            for side in (0, 1)
+            Table(cases, self.methods, scores[:, side], higher, TOLERANCE) for side in (0, 1)
         )
         return old, new
 

@@ -70,9 +70,14 @@ def test_a_method_of_one_pair_among_many_is_told_from_nobody():
     assert found.worst.tolist() == [3, 2, 3]
 
 
-def test_what_never_varies_is_told_apart_unless_it_is_the_same():
-    found = told([1.0, 0.0, 0.0], np.tile([1.0, 0.0, 0.0], (50, 1)))
-    assert letters(found) == ["a", "b", "b"]
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [(1, ["a", "b", "b"]), (2, ["a", "a", "a"]), (5, ["a", "a", "a"]), (6, ["a", "b", "b"])],
+)
+def test_what_never_varies_is_told_apart_unless_so_few_pairs_agree_by_chance(pairs, expected):
+    """2^(1-6) is the first below 5%."""
+    found = told([1.0, 0.0, 0.0], np.tile([1.0, 0.0, 0.0], (50, 1)), pairs)
+    assert letters(found) == expected
 
 
 def test_without_samples_or_rivals_nothing_is_told():
@@ -131,8 +136,8 @@ def test_when_letters_run_out_there_are_none():
 def test_equal_methods_are_told_apart_in_one_run_of_twenty_at_most(groups):
     """Twelve methods that differ by chance alone on each dataset x model: any claim is an error."""
     rng = np.random.default_rng(groups)
-    errors = [claims_anything(rng, groups, methods=12) for _ in range(200)]
-    assert np.mean(errors) < 0.08  # two standard errors above 5%; 20% without Student's t
+    errors = [claims_anything(rng, groups, methods=12) for _ in range(100)]
+    assert np.mean(errors) < 0.1  # two standard errors above 5%; 20% without Student's t
 
 
 def claims_anything(rng, groups, methods):

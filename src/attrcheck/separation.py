@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from attrcheck.metarank import LARGE, ROUNDING
 
@@ -63,7 +63,8 @@ def separate(
     Student's t with g - 1 degrees of freedom that leaves out as much as c does of the normal
     distribution, and s_ij grows by sqrt(g / (g - 1)); without this, 16 groups would tell equal
     methods apart in one run of five. A single group says nothing of others: there only images are
-    resampled, and c stays as it is.
+    resampled, and c stays as it is. A difference that is the same in all samples is told only if so
+    many groups would not agree by chance.
 
     None without samples, for a single method and for very many.
     """
@@ -75,16 +76,12 @@ def separate(
     variance = np.diag(covariance)
     spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
     spread[spread < STILL] = 0.0
-    critical = float(np.quantile(_largest(samples - kappa, spread), level))
-    factors = np.full((size, size), critical)
+    largest = float(np.quantile(_largest(samples - kappa, spread), level))
+    critical = max(largest, float(ndtri((1 + level) / 2)))  # that of a single difference
+    margins = critical * spread
     if len(taking_part) > 1:
-        counts = _in_common(taking_part)
-        distinct, where = np.unique(counts, return_inverse=True)
-        by_count = np.array([_factor(critical, int(count)) for count in distinct])
-        factors = by_count[where.reshape(counts.shape)]
+        margins = _over_groups(critical, spread, _in_common(taking_part))
         critical = _factor(critical, len(taking_part))
-    never = np.full_like(factors, np.inf)
-    margins = np.multiply(factors, spread, out=never, where=factors < np.inf)
     np.fill_diagonal(margins, 0.0)
     apart = np.abs(difference) > margins + ROUNDING
     above = apart & (difference < 0)  # those above a method
@@ -153,6 +150,19 @@ def _in_common(taking_part: Flags) -> NDArray[np.intp]:
     both = ones.T @ ones
     present = ones.sum(axis=0)
     return np.where(both > 0, both, np.minimum(present[:, None], present))
+
+
+def _over_groups(critical: float, spread: Floats, counts: NDArray[np.intp]) -> Floats:
+    """The margins of differences that rest on so many groups."""
+    distinct, where = np.unique(counts, return_inverse=True)
+    by_count = np.array([_factor(critical, int(count)) for count in distinct])
+    factors = by_count[where.reshape(counts.shape)]
+    margins = np.full_like(factors, np.inf)
+    np.multiply(factors, spread, out=margins, where=factors < np.inf)
+    # That all groups agree is a sign test: of g equal groups, one run in 2^(g-1) has it by chance.
+    by_chance = (spread == 0) & (2.0 ** (1 - counts) > 2 * ndtr(-critical))
+    margins[by_chance] = np.inf
+    return margins
 
 
 def _factor(critical: float, groups: int) -> float:

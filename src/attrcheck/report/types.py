@@ -141,7 +141,7 @@ class Pairwise:
 class FamilyBoard:
     """The board of the cases of one family of protocols, without intervals.
 
-    places: of each method that has a score there, best first: its place and its Meta-Rank.
+    places: of each method that has a score there, by name: its place and its Meta-Rank.
     problem: why the cases could not be fused, if so.
     """
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from attrcheck import metarank
 from attrcheck.contracts import Case, Weights
-from attrcheck.report.types import FamilyBoard
+from attrcheck.report.types import Document, FamilyBoard
 from attrcheck.table import Table
+from attrcheck.tallies import relative
 
 DIGITS = 4
 SAID: dict[Weights, str] = {
@@ -34,6 +35,13 @@ def weights(
     ]
     counts = Counter(sums)
     return np.array([1 / counts[name] for name in sums])
+
+
+def of_document(document: Document) -> list[float]:
+    """The weights of the cases of a report, of mean 1."""
+    cases = [Case(case.dataset, case.model, case.protocol) for case in document.cases]
+    shares = weights(cases, document.settings.weights, document.settings.families)
+    return [1.0] * len(cases) if shares is None else relative(shares, len(cases)).tolist()
 
 
 def boards(table: Table, families: Mapping[str, str]) -> list[FamilyBoard]:

@@ -76,6 +76,16 @@ function summary(differences) {
   return { middle, margin: 1.96 * Math.sqrt(variance / count) };
 }
 
+/** The difference of two Meta-Ranks on the whole board, and whether it tells the methods apart. */
+function apart(a, b) {
+  const [one, other] = [report.methods[a].board, report.methods[b].board];
+  if (!one || !other || !report.margins.length) return "";
+  const margin = report.margins[Math.max(a, b)][Math.min(a, b)], difference = one[1] - other[1];
+  if (!known(margin)) return ` On the whole board they took part on too few dataset x model pairs to be told apart.`;
+  const told = Math.abs(difference) > margin ? "told apart" : "not told apart";
+  return ` On the whole board their Meta-Ranks differ by ${signed(difference, 2)} (${signed(difference - margin, 2)} to ${signed(difference + margin, 2)}, corrected for all pairs of methods): ${told}.`;
+}
+
 function showDuel() {
   const { a, b } = rivals, [one, other] = [report.methods[a].name, report.methods[b].name];
   const entries = shownCases().map((at) => report.cases[at]).filter((entry) => known(entry.score[a]) && known(entry.score[b]));
@@ -86,7 +96,7 @@ function showDuel() {
   const strength = (duel) => (known(duel.margin) && duel.margin > 0 ? duel.middle / duel.margin : Math.sign(duel.overall) * 1e-6);
   duels.sort((p, q) => strength(q) - strength(p));
   const count = (wanted) => duels.filter((duel) => wanted(duel.overall)).length;
-  const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive, and images won, where ${one} is better; each bar is an image.`;
+  const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive, and images won, where ${one} is better; each bar is an image.${a === b ? "" : apart(a, b)}`;
   const heads = ["case", one, other, "difference", "95% interval", "image by image", "images won / lost"];
   byId("duel").replaceChildren(make("p", {}, said), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Case by case" },
     make("table", {}, make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, duelRows(duels)))));

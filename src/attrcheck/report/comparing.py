@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from attrcheck import metarank
 from attrcheck.contracts import Case, Weights
 from attrcheck.engine.resampling import draws, interval
+from attrcheck.ranks import defined
 from attrcheck.report import weighing
 from attrcheck.report.comparison import (
     KINDS,
@@ -171,8 +172,8 @@ class _Pair:
             return None
         change = Change(
             *(self.id, method, "unpaired", self.old.higher_is_better, before, after),
-            old_rank=_number(ranks[0]),
-            new_rank=_number(ranks[1]),
+            old_rank=defined(ranks[0]),
+            new_rank=defined(ranks[1]),
         )
         if before is None:
             return replace(change, kind="gained")
@@ -278,8 +279,8 @@ class _Common:
             BoardChange(
                 *(name, old[name], new[name], new[name].meta_rank - old[name].meta_rank),
                 counts={kind: counts[name, kind] for kind in KINDS if counts[name, kind]},
-                low=_number(low[self.methods.index(name)]),
-                high=_number(high[self.methods.index(name)]),
+                low=defined(low[self.methods.index(name)]),
+                high=defined(high[self.methods.index(name)]),
             )
             for name in old
         ]
@@ -342,7 +343,3 @@ def _score(entry: ScoreEntry | None) -> float:
 
 def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name for name in names if name not in others]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

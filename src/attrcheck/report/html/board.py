@@ -37,7 +37,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One method: cells by column, and its interval in per cent of the axis."""
+    """One method: cells by column, and its interval in per cent of the axis.
+
+    before: where it was earlier, if that is drawn.
+    """
 
     method: str
     family: str
@@ -48,6 +51,7 @@ class Row:
     low: float
     high: float
     label: str
+    before: float | None = None
 
 
 @dataclass(frozen=True)

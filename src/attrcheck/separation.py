@@ -19,6 +19,8 @@ LETTERS = string.ascii_lowercase + string.ascii_uppercase
 LEVEL = 0.95
 # Differences that vary less than this do not vary, but for rounding.
 STILL = 1e-6
+# A difference that must have so many standard errors is told by nothing.
+HOPELESS = 100.0
 # Differences of resampled scales that are in memory at once.
 BLOCK = 2**18
 
@@ -170,4 +172,5 @@ def _factor(critical: float, groups: int) -> float:
     freedom = groups - 1
     if freedom < 1:
         return float("inf")
-    return float(-stdtrit(freedom, ndtr(-critical)) * np.sqrt(groups / freedom))
+    factor = float(-stdtrit(freedom, ndtr(-critical)) * np.sqrt(groups / freedom))
+    return factor if factor < HOPELESS else float("inf")

@@ -18,10 +18,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sides:
-    """One case in two reports: scores [2, methods] of which the higher is the better.
+    """One case in some reports: scores [reports, methods] of which the higher is the better.
 
-    Those of single images, [2, methods, images], stand behind them; without any, the scores are
-    taken as they are, and only pairs are resampled.
+    Those of single images, [reports, methods, images], stand behind them; without any, the scores
+    are taken as they are, and only pairs are resampled.
     """
 
     pair: str
@@ -47,10 +47,10 @@ def differences(cases: Sequence[Sides], weights: Floats | None = None, seed: int
     ends = np.full((2, scores.shape[2]), np.nan)
     if not any(case.images.size for case in cases):
         return ends
-    replicates = [_replicates(case) for case in cases]
+    resampled = [replicates(case) for case in cases]
     old, new = (
         metarank.resample(
-            [standings(both[side][:, there], TOLERANCE) for both in replicates],
+            [standings(both[side][:, there], TOLERANCE) for both in resampled],
             [case.pair for case in cases],
             tolerance=TOLERANCE,
             seed=seed,
@@ -62,15 +62,15 @@ def differences(cases: Sequence[Sides], weights: Floats | None = None, seed: int
     return ends
 
 
-def _replicates(case: Sides) -> Floats:
-    """The scores on resamples of the images, the same in both reports, [2, resamples, methods].
+def replicates(case: Sides) -> Floats:
+    """The scores on resamples of the images, the same in all, [reports, resamples, methods].
 
     They lie around the scores, which may be of more images than are known one by one. What only one
-    report has is in neither: a sample then falls apart in both or in none.
+    report has is in none: a sample then falls apart in all or in none.
     """
     if not case.images.size:
         return np.repeat(case.scores[:, None], RESAMPLES, axis=1)
-    known: NDArray[np.bool_] = np.logical_and(*np.isfinite(case.images))
+    known: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(case.images))
     filled = np.where(known, case.images, 0.0)
     counted = known.T.astype(np.float64)
     parts = []

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -26,6 +26,8 @@ SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 FOLDERS = ("store", "report_dir", "data")
 """The options that name folders."""
 ISOLATE = ("auto", "on", "off")
+WEIGHTS = ("equal", "pair", "family")
+"""Every case, every dataset x model pair, or every family of protocols."""
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
@@ -128,6 +130,7 @@ OPTIONS = [
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
+    Option("weights", f"what weighs alike on the board: {', '.join(WEIGHTS)}", "equal"),
     Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
     Option("baseline", "a report to compare the run with, for gates too", "", metavar="FILE"),
     Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),
@@ -258,20 +261,24 @@ def number(config: pytest.Config, name: str, least: int) -> int | None:
     return wanted
 
 
+def one_of(config: pytest.Config, name: str, choices: Collection[str]) -> str:
+    """One of a few words."""
+    word = str(value(config, name))
+    if word not in choices:
+        raise pytest.UsageError(f"--attr-{name} takes {', '.join(choices)}, not {word}")
+    return word
+
+
 def isolate(config: pytest.Config) -> Isolate:
     """Which methods run in processes of their own; none if somebody wants to debug them."""
-    which = value(config, "isolate")
-    if which not in ISOLATE:
-        raise pytest.UsageError(f"--attr-isolate takes {', '.join(ISOLATE)}, not {which}")
+    which = one_of(config, "isolate", ISOLATE)
     debugged = config.getoption("usepdb", False) or config.getoption("trace", False)
     return cast("Isolate", "off" if which == "auto" and debugged else which)
 
 
 def images(config: pytest.Config) -> int | None:
     """Images per case: the number given, else the profile's."""
-    profile = value(config, "profile")
-    if profile not in PROFILES:
-        raise pytest.UsageError(f"--attr-profile takes {', '.join(PROFILES)}, not {profile}")
+    profile = one_of(config, "profile", PROFILES)
     wanted = number(config, "images", 1)
     return PROFILES[profile] if wanted is None else wanted
 
@@ -340,6 +347,7 @@ def check_all(config: pytest.Config) -> None:
     number(config, "threads", 1)
     number(config, "timeout", 0)
     isolate(config)
+    one_of(config, "weights", WEIGHTS)
     share(config, "verify")
     if value(config, "gate"):
         gates(config)

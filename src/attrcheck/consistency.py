@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from attrcheck import metarank
 from attrcheck.contracts import Case
-from attrcheck.ranks import average_ranks, spearman
+from attrcheck.ranks import average_ranks, defined, spearman
 from attrcheck.tallies import Tally, tally
 
 Floats = NDArray[np.float64]
@@ -299,8 +299,8 @@ def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]
         CaseAgreement(
             **vars(change),
             case=str(name),
-            with_board=_number(with_all),
-            with_others=_number(with_others),
+            with_board=defined(with_all),
+            with_others=defined(with_others),
         )
         for name, with_all, with_others, change in zip(
             ids,
@@ -333,7 +333,7 @@ def _changes(methods: Sequence[str], whole: Floats, boards: Floats) -> list[Chan
         moves = [Move(name, int(at), int(to)) for far, at, name, to in ordered if far]
         leaders = _winners(methods, board)
         changed = leaders != winners if names else None
-        changes.append(Change(_number(value), moves[0] if moves else None, leaders, changed))
+        changes.append(Change(defined(value), moves[0] if moves else None, leaders, changed))
     return changes
 
 
@@ -342,9 +342,5 @@ def _winners(methods: Sequence[str], board: Floats) -> list[str]:
 
 
 def _agreement(level: Level, one: str, other: str, value: float) -> Agreement:
-    known = _number(round(value, DIGITS))
+    known = defined(round(value, DIGITS))
     return Agreement(level, one, other, known, None if known is None else band(known))
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -532,7 +532,10 @@ class Pair(Interface):
         """The method's checked maps of some of the images, or of others in their place."""
 
     def altered(self, how: str, **changes: Any) -> Pair:
-        """The pair with other networks, images or labels; `how` tells its records."""
+        """The pair with other networks, images or labels; `how` tells its records.
+
+        A network may be given as a `Later`: records that are there need none.
+        """
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
@@ -543,6 +546,18 @@ class Pair(Interface):
 
     def spoilt(self) -> None:
         """A method may have changed what it was handed: load all of it anew when next asked for."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """Something that is made when it is first asked for, and once."""
+
+    make: Callable[[], Any]
+
+    @cached_property
+    def value(self) -> Any:
+        """What was made."""
+        return self.make()
 
 
 class Remote(Interface):
@@ -624,8 +639,12 @@ class Lab(Interface):
         pair: Pair,
         compute: Callable[[], dict[str, NDArray[np.generic]]],
         code: Callable[..., Any],
+        other: Pair | None = None,
     ) -> dict[str, NDArray[np.generic]]:
-        """Arrays that a check computes for a pair, from the store if `code` has not changed."""
+        """Arrays that a check computes for a pair, from the store if `code` has not changed.
+
+        other: a second pair that they depend on.
+        """
 
     def verdict(self, check: Check, protocol: str) -> Verdict:
         """The verdict of a check on a protocol, from the store if it can be."""

@@ -43,3 +43,8 @@ def spearman(one: ArrayLike, other: ArrayLike, tolerance: float = 0.0) -> NDArra
     found = np.full(len(a), np.nan)
     np.divide((a * b).sum(axis=1), size, out=found, where=size > 0)
     return found.clip(-1, 1)
+
+
+def defined(value: float) -> float | None:
+    """A number as reports hold it: None where it is not finite."""
+    return float(value) if np.isfinite(value) else None

@@ -24,7 +24,7 @@ from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import find
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import Entry, Key, Store
+from attrcheck.store.entries import Entry, Key, Store, fingerprint
 from attrcheck.store.fingerprints import of_code
 
 FEW = 10
@@ -106,9 +106,12 @@ class Lab:
         pair: contracts.Pair,
         compute: Callable[[], dict[str, NDArray[np.generic]]],
         code: Callable[..., Any],
+        other: contracts.Pair | None = None,
     ) -> dict[str, NDArray[np.generic]]:
         """Arrays that a check computes for a pair, from the store if `code` has not changed."""
         key = {**cast(Pair, pair).key, "method": of_code(code), "seed": str(self.settings.seed)}
+        if other is not None:
+            key["other"] = fingerprint(cast(Pair, other).key)
         entry = self.store.obtain(f"maps/{pair.name}/{name}", key, lambda: Entry(compute()))
         return entry.arrays
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Method, Remote, Rows, Tuning
+from attrcheck.contracts import Batch, Dataset, Later, Method, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.plausibility import check_logits
@@ -147,7 +147,10 @@ class Pair:
         return cast(Predictor, self._form("predictor"))
 
     def _form(self, name: str) -> Any:
-        return self.changes[name] if name in self.changes else getattr(self.forms, name)
+        changed = self.changes.get(name)
+        if changed is None:
+            return getattr(self.forms, name)
+        return changed.value if isinstance(changed, Later) else changed
 
     @property
     def name(self) -> str:

@@ -11,17 +11,17 @@ import numpy as np
 
 from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
 from attrcheck.engine import keys
+from attrcheck.engine.applying import refusal
 from attrcheck.engine.attribution import (
     Reattribution,
     attribute,
     constant_maps,
-    not_applicable,
     unchanged,
 )
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import Outcome
-from attrcheck.errors import AttrcheckError, MethodError, text_of
+from attrcheck.errors import MethodError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.responses import joined
@@ -95,7 +95,7 @@ class Shard:
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
-        if reason := not_applicable(method, self.pair):
+        if reason := refusal(method, self.pair, self.store):
             return Outcome("not_applicable", reason)
         pair, protocol = self.pair, self.protocol
 
@@ -199,12 +199,5 @@ def base_of(method: Method) -> Method | None:
 def key_of(method: Method) -> str:
     """What tells one version of a method from another."""
     base = base_of(method)
-    try:
+    with keys.identifying(method):
         return keys.of_method(method, base)
-    except (AttrcheckError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        raise MethodError(
-            f"method {method.name!r}: what it holds cannot be told from anything else, so that "
-            f"its results cannot be kept: {text_of(error)}"
-        ) from error

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from attrcheck import consistency, metarank
 from attrcheck.contracts import Case
 from attrcheck.engine.resampling import draws, interval
+from attrcheck.ranks import defined
 from attrcheck.report.comparison import (
     KINDS,
     SCHEMA,
@@ -165,8 +166,8 @@ class _Pair:
             return None
         change = Change(
             *(self.id, method, "unpaired", self.old.higher_is_better, before, after),
-            old_rank=_number(ranks[0]),
-            new_rank=_number(ranks[1]),
+            old_rank=defined(ranks[0]),
+            new_rank=defined(ranks[1]),
         )
         if before is None:
             return replace(change, kind="gained")
@@ -308,7 +309,3 @@ def _score(entry: ScoreEntry | None) -> float:
 
 def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name for name in names if name not in others]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

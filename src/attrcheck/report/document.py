@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from attrcheck import consistency, metarank
 from attrcheck.contracts import Case
 from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score, join
+from attrcheck.ranks import defined
 from attrcheck.report import verdicts
 from attrcheck.report.types import (
     BoardEntry,
@@ -113,8 +114,8 @@ class Ranking:
         return BoardEntry(
             method=self.methods[index],
             meta_rank=float(self.fused.kappa[at]),
-            low=_number(low[at]),
-            high=_number(high[at]),
+            low=defined(low[at]),
+            high=defined(high[at]),
             rank=place,
             mean_rank=float(np.nanmean(self.table.ranks[:, index])),
             wins=self.fused.share_won(at),
@@ -127,8 +128,8 @@ class Ranking:
             return Pairwise()
         return Pairwise(
             methods=[self.methods[index] for index in self.there],
-            probability=[[_number(x) for x in row] for row in self.fused.probability],
-            logit=[[_number(x) for x in row] for row in self.fused.logit],
+            probability=[[defined(x) for x in row] for row in self.fused.probability],
+            logit=[[defined(x) for x in row] for row in self.fused.logit],
             residual=self.fused.residual,
         )
 
@@ -144,7 +145,7 @@ class Ranking:
                 protocol_settings=result.protocol_settings,
                 tuning=result.tuning,
                 scores={
-                    name: _score(result.outcomes[name], _number(rank))
+                    name: _score(result.outcomes[name], defined(rank))
                     for name, rank in zip(self.methods, ranks, strict=True)
                 },
                 caveats=result.caveats,
@@ -195,7 +196,3 @@ def _score(outcome: Outcome, rank: float | None) -> ScoreEntry:
     """What the report shows of an outcome."""
     shown = {field.name: getattr(outcome, field.name) for field in fields(Score)}
     return ScoreEntry(**shown, rank=rank, beats_random=outcome.beats_random)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

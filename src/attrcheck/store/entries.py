@@ -3,6 +3,7 @@
     records/<dataset>-<model>-<observation>/<method>: rows of one method
     maps/<dataset>-<model>/<method>: its maps, for all protocols
     shared/<dataset>-<model>/<name>: rows that need no map
+    applies/<dataset>-<model>/<method>: why it does not, if so
     tuned/<dataset>-<model>/<name>: weights of a fine-tuned model
     checks/<check>/<method, protocol or suite>: the verdict, without rows
     locks/, aside/: who is computing what; files that could not be read

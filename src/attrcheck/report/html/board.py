@@ -35,7 +35,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One method: cells by column, and its interval in per cent of the axis."""
+    """One method: cells by column, and its interval in per cent of the axis.
+
+    before: where it was earlier, if that is drawn.
+    """
 
     method: str
     family: str
@@ -46,6 +49,7 @@ class Row:
     low: float
     high: float
     label: str
+    before: float | None = None
 
 
 @dataclass(frozen=True)

@@ -26,33 +26,35 @@ SCRIPTS = (
 
 def render(document: Document, details: Details) -> str:
     """The page; whatever is put into the template is escaped by it, and only there."""
-    code = script()
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            document=document,
-            board=board.rows(document),
-            axis=board.axis(document.leaderboard),
-            columns=board.COLUMNS,
-            remarks=terminal.above(document),
-            no_board=terminal.no_board(document),
-            verdict=terminal.verdict(document),
-            tone=board.tone(document),
-            notable=notable.lines(document),
-            without_score=terminal.footer(document),
-            protocols=[*trust.protocols(document), *protocols.tables(document)],
-            checks=trust.tables(document),
-            consistency=consistency.tables(document),
-            facts=_facts(document.run),
-            versions=document.run.versions,
-            style=Markup(asset("style.css")),
-            script=Markup(code),
-            policy=_policy(code),
-            data=data.packed_json(data.of(document, details)),
-            pixels=[data.pixels(exhibit) for exhibit in details.exhibits],
-        )
+    return fill(
+        "page.html",
+        script(),
+        title="attrcheck report",
+        document=document,
+        board=board.rows(document),
+        axis=board.axis(document.leaderboard),
+        columns=board.COLUMNS,
+        remarks=terminal.above(document),
+        no_board=terminal.no_board(document),
+        verdict=terminal.verdict(document),
+        tone=board.tone(document),
+        notable=notable.lines(document),
+        without_score=terminal.footer(document),
+        protocols=[*trust.protocols(document), *protocols.tables(document)],
+        checks=trust.tables(document),
+        consistency=consistency.tables(document),
+        facts=_facts(document.run),
+        versions=document.run.versions,
+        data=data.packed_json(data.of(document, details)),
+        pixels=[data.pixels(exhibit) for exhibit in details.exhibits],
     )
+
+
+def fill(template: str, code: str = "", **parts: Any) -> str:
+    """A page of the template in the common style; code: the one script that may run there."""
+    style = Markup(asset("style.css"))
+    page = environment().get_template(template)
+    return page.render(style=style, script=Markup(code), policy=_policy(code), **parts)
 
 
 @cache
@@ -63,10 +65,10 @@ def script() -> str:
 
 
 def _policy(code: str) -> str:
-    """What the page may do: run this one script, and ask nobody for anything."""
+    """What a page may do: run this one script, if any, and ask nobody for anything."""
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    script = f"script-src 'sha256-{digest}'"
-    return f"default-src 'none'; style-src 'unsafe-inline'; {script}; base-uri 'none'"
+    script = f"script-src 'sha256-{digest}'; " if code else ""
+    return f"default-src 'none'; style-src 'unsafe-inline'; {script}base-uri 'none'"
 
 
 def _facts(run: Run) -> dict[str, Any]:

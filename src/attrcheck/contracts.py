@@ -248,8 +248,11 @@ class Dataset:
         return images * std + mean
 
     def _statistics(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        shape = (1, -1, 1, 1)
-        return images.new_tensor(self.mean).view(shape), images.new_tensor(self.std).view(shape)
+        def there(values: tuple[float, ...]) -> Tensor:
+            row = images.new_tensor(values, device="cpu").view(1, -1, 1, 1)
+            return row.to(images.device, non_blocking=images.is_cuda)
+
+        return there(self.mean), there(self.std)
 
 
 @dataclass(frozen=True)

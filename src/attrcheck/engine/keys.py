@@ -46,6 +46,7 @@ ENGINE = (
     "attrcheck.engine.shards",
     "attrcheck.protocols.responses",
     "attrcheck.tensors.batching",
+    "attrcheck.tensors.transfers",
 )
 """What is done to images, maps and rows whatever the method and the protocol: in every key."""
 DECIDING = (

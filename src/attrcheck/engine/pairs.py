@@ -25,6 +25,7 @@ from attrcheck.models import ModelSpec
 from attrcheck.store.entries import Key
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
+from attrcheck.tensors.transfers import sent
 
 if TYPE_CHECKING:
     from attrcheck.engine.loading import Loader
@@ -181,7 +182,7 @@ class Pair:
             labels=self.labels[part],
             seeds=self.seeds(part, seed, "ties"),
             intact={name: row[part] for name, row in intact.items()},
-            masks=None if masks is None else masks[part].to(self.images.device),
+            masks=None if masks is None else sent(masks[part], self.images.device),
             chance=1 / self.dataset.classes,
         )
 

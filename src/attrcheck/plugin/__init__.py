@@ -15,7 +15,7 @@ import pytest
 
 import attrcheck
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import collecting, controller, hookspecs, options, scaling
+from attrcheck.plugin import collecting, controller, hookspecs, options, rooting, scaling
 
 if TYPE_CHECKING:
     from attrcheck.plugin.items import CaseItem, CheckItem
@@ -40,7 +40,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Refuse a lost root; say how idle threads rest before a conftest imports torch."""
-    options.check_root(early_config)
+    rooting.check_root(early_config)
     if options.used(early_config):
         collecting.rest_when_idle()
 

@@ -104,7 +104,7 @@ def of_trained(
         "model": of_code(build),
         "network": of_network(network),
         "device": torch.device(device).type,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
     }
 
 
@@ -132,7 +132,7 @@ def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tunin
         "finetuning": of_code(finetune),
         "training": of_training(data),
         "tuning": of_value(tuning),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
     }
 
 
@@ -241,7 +241,7 @@ def of_rows(
 def of_verdict(**parts: Any) -> Key:
     """What a check found: checks look names up at run time, so all code that has a say counts."""
     known = {name: of_value(part) for name, part in parts.items()}
-    return {**known, "code": of_deciding_code(), "torch": torch.__version__}
+    return {**known, "code": of_deciding_code(), "torch": str(torch.__version__)}
 
 
 @functools.cache

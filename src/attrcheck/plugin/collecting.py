@@ -97,12 +97,16 @@ def _requests(config: pytest.Config, fixture: str, cases: list[Case]) -> list[Ch
     from attrcheck.plugin import selection
 
     methods, profile = selection.methods(config), str(options.value(config, "profile"))
-    return [
+    requests = [
         CheckRequest(check.name, subject, tuple(cases))
         for check in selection.checks(config)
         if check.over in CHECKED[fixture]
         for subject in subjects(check, cases, methods, profile)
     ]
+    # Those that look at the same case, or pair, side by side: what is loaded serves all of them.
+    places = {case.id: place for place, case in enumerate(cases)}
+    places |= {case.pair: place for place, case in enumerate(cases)}  # behind its last case
+    return sorted(requests, key=lambda request: places.get(request.subject.name, len(cases)))
 
 
 def without_subject(items: Iterable[pytest.Item]) -> list[pytest.Item]:

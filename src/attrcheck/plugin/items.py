@@ -47,6 +47,8 @@ from attrcheck.report.text import for_terminal
 LAB = pytest.StashKey[Lab]()
 Sent: TypeAlias = tuple[Envelope, Properties, list[str]]
 """What an item sends, beside its outcome too, and why it fails, if it does."""
+RUN = pytest.StashKey[tuple[RunSettings, str]]()
+"""The same for all items of this process."""
 EXHIBITED = pytest.StashKey[set[str]]()
 """The pairs whose images and maps this process has sent."""
 
@@ -256,25 +258,13 @@ def envelope(
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
-    cases, methods = selection.whole(config)
-    there = suites.arranged(config)
+    if RUN not in config.stash:
+        config.stash[RUN] = _run(config, settings)
+    run, whole = config.stash[RUN]
     return Envelope(
         id=item,
-        settings=RunSettings(
-            profile=settings.profile,
-            images=settings.images,
-            seed=settings.seed,
-            device=torch.device(settings.device).type,
-            methods=list(settings.methods),
-            of_cases=len(cases),
-            of_methods=len(methods),
-            suite=there.suite.name if there else "",
-            gaps=[gap.what for gap in there.gaps] if there else [],
-            facts=facts(settings.methods),
-            weights=cast(Weights, options.one_of(config, "weights", options.WEIGHTS)),
-            families=families(lab.cases, settings.profile),
-        ),
-        whole=selection.signature(cases, methods),
+        settings=run,
+        whole=whole,
         threads=settings.threads,
         case=case,
         check=check,
@@ -283,6 +273,27 @@ def envelope(
         exhibit=exhibit,
         delivery=delivery,
     )
+
+
+def _run(config: pytest.Config, settings: Settings) -> tuple[RunSettings, str]:
+    """What the controller has to know of the run, and what tells its whole from another."""
+    cases, methods = selection.whole(config)
+    there = suites.arranged(config)
+    run = RunSettings(
+        profile=settings.profile,
+        images=settings.images,
+        seed=settings.seed,
+        device=torch.device(settings.device).type,
+        methods=list(settings.methods),
+        of_cases=len(cases),
+        of_methods=len(methods),
+        suite=there.suite.name if there else "",
+        gaps=[gap.what for gap in there.gaps] if there else [],
+        facts=facts(settings.methods),
+        weights=cast(Weights, options.one_of(config, "weights", options.WEIGHTS)),
+        families=families(selection.cases(config), settings.profile),
+    )
+    return run, selection.signature(cases, methods)
 
 
 def _keys(methods: Iterable[str]) -> Iterator[tuple[str, str]]:

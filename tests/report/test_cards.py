@@ -176,7 +176,8 @@ def test_the_command_prints_it_in_every_format(folder, capsys):
     assert "- **not to y**: no gradient\n" in printed("--format", "md")
     html = printed("--format", "html")
     assert "<dt>not to y</dt><dd>no gradient</dd>" in html
-    assert "default-src 'none'" in html
+    assert "Content-Security-Policy" in html
+    assert "<script" not in html
     card = loads(Card, printed("--format", "json"))
     assert [section.title for section in card.sections][:2] == ["Method", "Place"]
 

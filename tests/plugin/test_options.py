@@ -58,6 +58,7 @@ def test_a_profile_is_a_number_of_images_that_can_be_overridden(profile):
     ("given", "words"),
     [
         ({"attr_profile": "huge"}, "--attr-profile takes smoke, default, full, not huge"),
+        ({"attr_weights": "none"}, "--attr-weights takes equal, pair, family, not none"),
         ({"attr_images": 0}, "--attr-images must be at least 1, not 0"),
         ({"attr_seed": -1}, "--attr-seed must be at least 0, not -1"),
         ({"attr_threads": 0}, "--attr-threads must be at least 1, not 0"),

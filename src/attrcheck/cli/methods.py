@@ -1,4 +1,4 @@
-"""`attrcheck power`: what would tell two methods of a report apart."""
+"""`attrcheck card` and `power`: one method of a report, and what would tell two of them apart."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from attrcheck.cli.parsing import Commands
 
+CARD_FORMATS = ("text", "md", "html", "json")  # of report.carding.FORMATS
 POWER_FORMATS = ("text", "md", "json")  # of report.exports.POWERS
 
 
 def add(commands: Commands) -> None:
-    """`power`."""
+    """`card` and `power`."""
+    carder = commands.add_parser(
+        "card", help="show all that is known of a method, in the fields of the saliency cards"
+    )
+    carder.add_argument("method", help="its name")
+    _add_report(carder)
+    _add_format(carder, CARD_FORMATS)
+    carder.set_defaults(run=show_card)
+
     studied = commands.add_parser("power", help="say how many images would tell two methods apart")
     studied.add_argument("one", help="a method")
     studied.add_argument("other", help="another one")
@@ -23,6 +32,13 @@ def add(commands: Commands) -> None:
     )
     _add_format(studied, POWER_FORMATS)
     studied.set_defaults(run=show_power)
+
+
+def show_card(chosen: argparse.Namespace) -> None:
+    """Print the card of a method; nothing is computed again."""
+    from attrcheck.report import exports
+
+    exports.show_card(chosen.report, chosen.method, chosen.format, chosen.output)
 
 
 def show_power(chosen: argparse.Namespace) -> None:

@@ -157,7 +157,8 @@ class MethodFacts:
     """What is known of a method without running it.
 
     own: neither built in nor made by a prefix. dummy: ignores the model. passes: forward and
-    backward, per image.
+    backward, per image. definition: in one line. axioms: those that it claims to keep, and within
+    what relative error. seeded: whether it draws random numbers, from a seed for each image.
     """
 
     family: str = "own"
@@ -165,6 +166,9 @@ class MethodFacts:
     dummy: bool = False
     passes: list[int] = field(default_factory=list)
     reference: str = ""
+    definition: str = ""
+    axioms: dict[str, float] = field(default_factory=dict)
+    seeded: bool = False
 
 
 @dataclass(frozen=True)

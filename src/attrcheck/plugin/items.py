@@ -19,6 +19,7 @@ from attrcheck.engine.cases import families
 from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.exhibits import exhibit
+from attrcheck.engine.facts import facts
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import (
@@ -27,7 +28,6 @@ from attrcheck.engine.results import (
     Delivery,
     Envelope,
     Exhibit,
-    MethodFacts,
     RunSettings,
 )
 from attrcheck.engine.settings import cores
@@ -301,21 +301,3 @@ def _keys(methods: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in filter(registered.is_own, methods):
         with suppress(MethodError):
             yield name, key_of(find(name))
-
-
-def facts(names: Iterable[str]) -> dict[str, MethodFacts]:
-    """What is known of methods without running them; one that cannot be loaded has none."""
-    known = {}
-    for name in names:
-        try:
-            method = find(name)
-        except AttrcheckError:
-            continue
-        known[name] = MethodFacts(
-            family=cut(str(method.family), 100),
-            own=registered.is_own(name),
-            dummy=bool(method.dummy),
-            passes=[int(count) for count in method.passes],
-            reference=cut(str(method.reference), 300),
-        )
-    return known

@@ -16,6 +16,7 @@ from attrcheck.engine.wire import loads
 from attrcheck.errors import AttrcheckError
 from attrcheck.report import (
     badges,
+    carding,
     changes,
     comparing,
     files,
@@ -214,6 +215,12 @@ def show_power(
 ) -> None:
     """Print what would tell two methods of a written report apart, or write it to a file."""
     _put(POWERS[name](study(*read(report), one, other, power)), name, output)
+
+
+def show_card(report: Path, method: str, name: str, output: Path | None) -> None:
+    """Print the card of a method, or write it to a file; a report that is not there is not read."""
+    document = read_document(report) if report.exists() else None
+    _put(carding.FORMATS[name](carding.of(method, report, document)), name, output)
 
 
 def _put(content: str | bytes, name: str, output: Path | None) -> None:

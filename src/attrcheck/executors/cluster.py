@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,8 @@ RETRIES = 3
 PLACE = re.compile(r"(?:ray://)?([^:]+):(\d+)")
 PATIENCE = 10.0
 """Seconds for a cluster to answer."""
+ALONE = 30.0
+"""Seconds without an answer after which it is looked whether anybody is there."""
 
 
 class ClusterError(AttrcheckError):
@@ -60,13 +63,15 @@ class Cluster:
         self._ours = not ray.is_initialized()
         if self._ours:
             _connect(address)
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        self._share = share
+        nodes = _nodes()
         self.nodes = len(nodes)
         self.slots = sum(map(share.slots, nodes))
         if not self.slots:
             self.close([])
             there = "; ".join(_told(node) for node in nodes)
             raise ClusterError(f"no node has {share}, as a task needs; there are: {there}")
+        self._alive = time.monotonic()
         # A process keeps the GPU that it has begun with: where nodes have several, Ray may give it
         # another one for the next task, which then needs a process of its own.
         alone = share.gpus > 0 and any(node.get("GPU", 0) > 1 for node in nodes)
@@ -92,9 +97,20 @@ class Cluster:
     def done(self, handles: Sequence[Any], seconds: float) -> Sequence[Any]:
         """Those of the handles, in their order, that are done within some seconds."""
         ready, _ = ray.wait(list(handles), timeout=seconds)
-        if ready:
-            ready, _ = ray.wait(list(handles), num_returns=len(handles), timeout=0)
+        if not ready:
+            self._check()
+            return []
+        self._alive = time.monotonic()
+        ready, _ = ray.wait(list(handles), num_returns=len(handles), timeout=0)
         return list(ready)
+
+    def _check(self) -> None:
+        """An error if there is no node left: Ray would wait for another one for ever."""
+        now = time.monotonic()
+        if now - self._alive > ALONE:
+            if not any(map(self._share.slots, _nodes())):
+                raise ClusterError(f"the Ray cluster has lost every node with {self._share}")
+            self._alive = now
 
     def answer(self, handle: Any) -> Answer:
         """What became of a task that is done; LostError if nobody knows."""
@@ -151,6 +167,11 @@ def _connect(address: str) -> None:
         raise ClusterError(f"there is no Ray cluster {where} ({why})") from error
     finally:
         signal.signal(signal.SIGTERM, before)  # Ray would end the process without a report
+
+
+def _nodes() -> list[dict[str, float]]:
+    """What each node has that is alive."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def _told(resources: Mapping[str, float]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attrcheck.contracts import Case, Method
-from attrcheck.engine.attribution import not_applicable
+from attrcheck.engine.applying import refusal
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.pairs import Source
@@ -87,7 +87,7 @@ def _applicable(shard: Shard, names: Iterable[str]) -> Iterator[Method]:
     for name in names:
         try:
             method = find(name)
-            if not_applicable(method, shard.pair) is None:
+            if refusal(method, shard.pair, shard.store) is None:
                 yield method
         except KeyboardInterrupt:
             raise

@@ -289,7 +289,7 @@ def _serve(connection: Connection, settings: Settings, chosen: Mapping[str, Meth
             send({"kind": UNKNOWN, "text": text_of(error)})
             continue
         try:
-            with limited_to(settings.memory):
+            with limited_to(settings.memory, settings.sharers):
                 send(*_run(request, chosen[request.method], pair, working))
         except MethodError as error:
             send({"kind": ERROR, "text": str(error)})

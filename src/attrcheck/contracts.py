@@ -36,6 +36,10 @@ Over: TypeAlias = Literal["methods", "cases", "protocols", "models", "suite"]
 """What a check ranges over."""
 
 
+Weights: TypeAlias = Literal["equal", "pair", "family"]
+"""What weighs alike on the board: all cases, all dataset x model pairs, all families of
+protocols."""
+
 Isolate: TypeAlias = Literal["auto", "on", "off"]
 """Which methods run in processes of their own: a user's, where the system can do it; all; none."""
 

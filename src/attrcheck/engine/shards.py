@@ -59,9 +59,8 @@ class Shard:
     @cached_property
     def intact(self) -> Rows:
         """What the model makes of the images as they are, once for all methods and protocols."""
-        pair = self.pair
-        name = self._named(f"shared/{self.case.pair}/intact")
-        return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
+        pair, (name, key) = self.pair, self.common[0]
+        return self.store.obtain(name, key, lambda: Entry(observe_intact(pair))).arrays
 
     @cached_property
     def shared(self) -> Rows:
@@ -74,9 +73,19 @@ class Shard:
         def compute() -> Entry:
             return Entry(observe_shared(shared, pair, self.images, self.intact, seed))
 
-        name = self._named(f"shared/{self.case.pair}/{shared.key}")
-        key = {**keys.of_shared(pair.key, shared, self.images, seed), **self._declared}
+        name, key = self.common[1]
         return self.store.obtain(name, key, compute).arrays
+
+    @property
+    def common(self) -> list[tuple[str, Key]]:
+        """Names and keys of what all methods share: the images as they are, then `shared`."""
+        pair, shared = self.pair, self.protocol.shared
+        entries = [(self._named(f"shared/{self.case.pair}/intact"), pair.key)]
+        if shared is not None:
+            key = keys.of_shared(pair.key, shared, self.images, self.settings.seed)
+            name = self._named(f"shared/{self.case.pair}/{shared.key}")
+            entries.append((name, {**key, **self._declared}))
+        return entries
 
     def maps(self, method: Method, wait: bool = True) -> Entry:
         """The method's maps, which the protocols of the pair share."""

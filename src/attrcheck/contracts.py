@@ -44,6 +44,10 @@ Isolate: TypeAlias = Literal["auto", "on", "off"]
 """Which methods run in processes of their own: a user's, where the system can do it; all; none."""
 
 
+Precision: TypeAlias = Literal["float32", "tf32", "bfloat16"]
+"""With how many digits the predictor computes; methods always compute in float32."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the options of a run come to, in one process of it.
@@ -56,6 +60,7 @@ class Settings:
     there; None: for ever. accept_accuracy: whether a model may be as good as chance. shard: images
     of a shard; None: as few as can be. task: which of how many tasks this run is, from 1, if the
     shards are dealt out to several. keep_maps: bytes of maps that stay in the store; None: all.
+    precision: of the predictor.
     """
 
     profile: str
@@ -77,6 +82,7 @@ class Settings:
     shard: int | None = None
     task: tuple[int, int] | None = None
     keep_maps: int | None = None
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True)

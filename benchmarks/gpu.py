@@ -14,6 +14,7 @@ same size, and takes turns with what is measured; the ratio is the median of the
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import sys
 import time
@@ -68,9 +69,7 @@ def counted(device: str) -> Iterator[Any]:
     """Count waits: by torch's warnings on a GPU, all of them on the pretended one."""
     if device == "pretended":
         sys.path.insert(0, str(Path(__file__).parent.parent))
-        from tests.pretend import pretended_gpu
-
-        with pretended_gpu() as gpu:
+        with importlib.import_module("tests.pretend").pretended_gpu() as gpu:
             yield gpu
         return
     counter = Counter()
@@ -97,7 +96,8 @@ def counted(device: str) -> Iterator[Any]:
 def pair(network: str, images: int, device: str) -> Pair:
     """An embedded network with its dataset, or one of torchvision with random weights and noise."""
     if "-" in network:
-        return Loader(device).pair(*network.split("-"), images)
+        dataset, model = network.split("-")
+        return Loader(device).pair(dataset, model, images)
     from attrcheck.adapters.vision import torchvision
 
     torch.manual_seed(0)
@@ -129,7 +129,7 @@ def bare(subject: Pair, forward: float, backward: float) -> None:
         for _ in range(round(backward)):
             inputs = images.clone().requires_grad_()
             logits: Tensor = subject.original(inputs)
-            logits.gather(1, labels[:, None]).sum().backward()
+            torch.autograd.grad(logits.gather(1, labels[:, None]).sum(), inputs)
         with torch.inference_mode():
             for _ in range(round(forward - backward)):
                 subject.original(images)

@@ -256,6 +256,7 @@ def pretended_gpu(count=1, free=2**34):
         "current_stream": lambda device=None: stream,
         "synchronize": lambda device=None: gpu.wait("synchronize"),
         "mem_get_info": lambda device=None: (free, free),
+        **dict.fromkeys(("memory_reserved", "memory_allocated"), lambda device=None: 0),
         "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),
         **dict.fromkeys(("_lazy_init", "empty_cache", "set_rng_state"), lambda *args: None),
         **dict.fromkeys(("manual_seed", "manual_seed_all"), lambda seed: None),

@@ -44,18 +44,23 @@ Isolate: TypeAlias = Literal["auto", "on", "off"]
 """Which methods run in processes of their own: a user's, where the system can do it; all; none."""
 
 
+Precision: TypeAlias = Literal["float32", "tf32", "bfloat16"]
+"""With how many digits the predictor computes; methods always compute in float32."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the options of a run come to, in one process of it.
 
     images: of each case; None takes all. images_given: whether that number was asked for; then
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
-    free. run: tells this run's records from those of others. verify: the share of stored entries
-    that is computed again and compared. isolate: which methods run in processes of their own.
-    timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
-    may be as good as chance. shard: images of a shard; None: as few as can be. task: which of how
-    many tasks this run is, from 1, if the shards are dealt out to several. keep_maps: bytes of maps
-    that stay in the store; None: all.
+    free. sharers: how many processes on the device share that. run: tells this run's records from
+    those of others. verify: the share of stored entries that is computed again and compared.
+    isolate: which methods run in processes of their own. timeout: seconds that a batch may take
+    there; None: for ever. accept_accuracy: whether a model may be as good as chance. shard: images
+    of a shard; None: as few as can be. task: which of how many tasks this run is, from 1, if the
+    shards are dealt out to several. keep_maps: bytes of maps that stay in the store; None: all.
+    precision: of the predictor.
     """
 
     profile: str
@@ -68,6 +73,7 @@ class Settings:
     device: str
     threads: int
     memory: int | None
+    sharers: int = 1
     images_given: bool = False
     verify: float = 0.0
     isolate: Isolate = "off"
@@ -76,6 +82,7 @@ class Settings:
     shard: int | None = None
     task: tuple[int, int] | None = None
     keep_maps: int | None = None
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attrcheck.contracts import Dataset, Method, Pixels, Protocol, Shared, Tuning
+from attrcheck.contracts import Dataset, Method, Pixels, Precision, Protocol, Shared, Tuning
 from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import predictor_of
@@ -49,6 +49,8 @@ ENGINE = (
     "attrcheck.tensors.transfers",
 )
 """What is done to images, maps and rows whatever the method and the protocol: in every key."""
+PRECISION = "precision"
+"""The part of a key that tells with how many digits predictors compute."""
 DECIDING = (
     *("adapters", "checks", "contracts", "datasets", "engine", "graph", "methods", "models"),
     *("protocols", "ranks", "removal", "tensors", "training"),
@@ -106,6 +108,11 @@ def of_trained(
         "device": torch.device(device).type,
         "torch": str(torch.__version__),
     }
+
+
+def of_precision(precision: Precision) -> Key:
+    """With how many digits predictors compute, if with fewer than usual."""
+    return {} if precision == "float32" else {PRECISION: precision}
 
 
 def of_preparation() -> Key:
@@ -184,7 +191,7 @@ def of_settings(observer: Protocol | Shared) -> str:
 
 def of_refusal(pair: Key, method: Method) -> Key:
     """Whether a method applies to the model of a pair, whatever the images."""
-    model = {name: part for name, part in pair.items() if name != "images"}
+    model = {name: part for name, part in pair.items() if name not in ("images", PRECISION)}
     return {**model, "applies": of_applying(method)}
 
 
@@ -210,8 +217,9 @@ def identifying(method: Method) -> Iterator[None]:
 
 
 def of_maps(pair: Key, method: str, seed: int) -> Key:
-    """The maps of a method for a pair."""
-    return {**pair, "method": method, "seed": str(seed)}
+    """The maps of a method for a pair; no predictor is asked for them."""
+    network = {name: part for name, part in pair.items() if name != PRECISION}
+    return {**network, "method": method, "seed": str(seed)}
 
 
 def of_shared(pair: Key, shared: Shared, count: int, seed: int) -> Key:
@@ -230,6 +238,7 @@ def of_rows(
 ) -> Key:
     """What a protocol observed of a method, on so many images; `training`: what it learns from."""
     return {
+        **pair,
         **of_maps(pair, method, seed),
         "training": training,
         "protocol": of_observer(protocol),

@@ -26,6 +26,7 @@ from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Key, Store, fingerprint
 from attrcheck.store.fingerprints import of_code
+from attrcheck.tensors.precision import be_exact
 
 FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
@@ -53,7 +54,10 @@ class Lab:
             settings.store, settings.run, settings.fresh, settings.verify, settings.keep_maps
         )
         shard = settings.shard or BLOCK
-        return cls(settings, store, Loader(settings.device, store, remote.start(settings), shard))
+        isolated = remote.start(settings)
+        be_exact()
+        loader = Loader(settings.device, store, isolated, shard, settings.precision)
+        return cls(settings, store, loader)
 
     def evaluation(self, case: Case) -> Evaluation:
         """The case as the run evaluates it."""
@@ -89,7 +93,8 @@ class Lab:
 
     def pair_of(self, network: nn.Module, data: Dataset) -> Pair:
         """A pair of a network that is not registered."""
-        return pair_of(network, data, "unregistered", self.settings.device)
+        settings = self.settings
+        return pair_of(network, data, "unregistered", settings.device, settings.precision)
 
     def training(self, pair: contracts.Pair, count: int) -> Pair:
         """The pair with the first images of the training split in place of the held-out ones."""
@@ -136,6 +141,7 @@ class Lab:
             profile=settings.profile,
             seed=settings.seed,
             device=torch.device(settings.device).type,
+            **keys.of_precision(settings.precision),
         )
         name = f"checks/{check.name}/{protocol or 'suite'}"
         return self.stored_verdict(name, key, lambda: check.run(self, *arguments))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from attrcheck.contracts import Dataset, Model, Pictures, Remote, Tuning
+from attrcheck.contracts import Dataset, Model, Pictures, Precision, Remote, Tuning
 from attrcheck.datasets import DatasetError
 from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
@@ -52,13 +52,15 @@ class Trained:
 class Loader:
     """Loads pairs for one device, and keeps the last few; fine-tuned weights go to the store.
 
-    shard: images that are in memory at once, a multiple of BLOCK. progress: is told of fine-tuning.
+    shard: images that are in memory at once, a multiple of BLOCK. precision: of predictors.
+    progress: is told of fine-tuning.
     """
 
     device: str
     store: Store | None = None
     remote: Remote | None = None
     shard: int = BLOCK
+    precision: Precision = "float32"
     progress: Callable[[str], None] = lambda text: None
     _datasets: OrderedDict[Any, Dataset | Pictures] = field(default_factory=OrderedDict, repr=False)
     _trained: OrderedDict[Any, Trained] = field(default_factory=OrderedDict, repr=False)
@@ -133,9 +135,10 @@ class Loader:
         key = {
             **keys.of_trained(_reference(data), spec.build, network, self.device),
             **({"declared": digest(*declared)} if declared else {}),
+            **keys.of_precision(self.precision),
             **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
         }
-        return Trained(data, forms_of(network, data, self.device, spec), key, facts)
+        return Trained(data, forms_of(network, data, self.device, spec, self.precision), key, facts)
 
     def _load(self, source: Source) -> Pair:
         trained = self.trained(source.dataset, source.model, source.tuning)

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Later, Method, Remote, Rows, Tuning
+from attrcheck.contracts import Batch, Dataset, Later, Method, Precision, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.plausibility import check_logits
@@ -50,12 +50,14 @@ class Source(NamedTuple):
 class Forms:
     """A network in three forms, each a copy that is made when it is first asked for.
 
-    images: like those that it will see. spec: what may help to trace it.
+    images: like those that it will see. spec: what may help to trace it. precision: of the
+    predictor.
     """
 
     built: nn.Module
     images: Tensor
     spec: ModelSpec | None = None
+    precision: Precision = "float32"
 
     @cached_property
     def network(self) -> nn.Module:
@@ -70,7 +72,7 @@ class Forms:
     @cached_property
     def predictor(self) -> Predictor:
         """As protocols ask it."""
-        return predictor_of(self.built, self.images, **self._help)
+        return predictor_of(self.built, self.images, precision=self.precision, **self._help)
 
     @property
     def _help(self) -> dict[str, Any]:
@@ -79,10 +81,14 @@ class Forms:
 
 
 def forms_of(
-    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
+    network: nn.Module,
+    data: Dataset,
+    device: str,
+    spec: ModelSpec | None = None,
+    precision: Precision = "float32",
 ) -> Forms:
     """A network in its three forms, for images of the size that the dataset has."""
-    return Forms(network, noise_like(data, device), spec)
+    return Forms(network, noise_like(data, device), spec, precision)
 
 
 def noise_like(data: Dataset, device: str) -> Tensor:
@@ -231,12 +237,18 @@ class Pair:
         return self.loader.pair(dataset, self.model, images)
 
 
-def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
+def pair_of(
+    network: nn.Module,
+    data: Dataset,
+    model: str,
+    device: str,
+    precision: Precision = "float32",
+) -> Pair:
     """A network in its three forms and the images as it wants them; nothing is put on record."""
     return Pair(
         dataset=data,
         model=model,
-        forms=forms_of(network, data, device),
+        forms=forms_of(network, data, device, precision=precision),
         device=device,
         key={},
         make=partial(in_memory, data),

@@ -81,7 +81,7 @@ def plan(lab: Lab, cases: Sequence[Case]) -> list[PairPlan]:
     plans = []
     for chosen in pairs.values():
         try:
-            with limited_to(lab.settings.memory):
+            with limited_to(lab.settings.memory, lab.settings.sharers):
                 plans.append(_Planned(lab, chosen).plan())
         except AttrcheckError as error:
             plans.append(PairPlan(chosen[0].pair, len(chosen), problem=str(error)))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck.contracts import Over, Weights
+from attrcheck.contracts import Over, Precision, Weights
 from attrcheck.engine.wire import LOCAL
 from attrcheck.errors import cut
 
@@ -178,7 +178,7 @@ class RunSettings:
     images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked,
     or the suite has. suite: the paper's selection that was asked for. gaps: what it needs that is
     not there. facts: of the methods that could be loaded. weights: what weighs alike on the board.
-    families: of the protocols, by name.
+    families: of the protocols, by name. precision: of the predictors.
     """
 
     profile: str
@@ -193,6 +193,7 @@ class RunSettings:
     facts: dict[str, MethodFacts] = field(default_factory=dict)
     weights: Weights = "equal"
     families: dict[str, str] = field(default_factory=dict)
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True)

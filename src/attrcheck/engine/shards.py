@@ -95,7 +95,7 @@ class Shard:
         pair, seed = self.pair, self.settings.seed
 
         def compute() -> Entry:
-            with limited_to(self.settings.memory):
+            with limited_to(self.settings.memory, self.settings.sharers):
                 return attribute(method, pair, seed)
 
         name = self._named(f"maps/{self.case.pair}/{method.name}")
@@ -119,7 +119,7 @@ class Shard:
             watched = (
                 unchanged(again.method, pair) if methods.is_own(method.name) else nullcontext()
             )
-            with limited_to(self.settings.memory), watched:
+            with limited_to(self.settings.memory, self.settings.sharers), watched:
                 rows, passes = observe(
                     protocol, pair, self.images, maps.arrays["maps"], intact, shared, again
                 )

@@ -36,7 +36,16 @@ from attrcheck.engine.tasks import missing, run_task
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered
-from attrcheck.plugin import controller, notes, options, properties, scaling, selection, suites
+from attrcheck.plugin import (
+    controller,
+    devices,
+    notes,
+    options,
+    properties,
+    scaling,
+    selection,
+    suites,
+)
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
@@ -206,11 +215,14 @@ def lab_of(config: pytest.Config, worker: Worker) -> Lab:
     """The lab of this process: made by its first item, so that pairs stay loaded for the next."""
     if LAB not in config.stash:
         config.stash[LAB] = Lab.of(resolve(config, worker))
+        if remark := devices.remark(options.value(config, "device"), worker.count):
+            worker.note("devices", remark)
     return config.stash[LAB]
 
 
 def resolve(config: pytest.Config, worker: Worker) -> Settings:
     """The settings of this process."""
+    device, sharers = devices.deal(options.value(config, "device"), worker.index, worker.count)
     return Settings(
         profile=options.value(config, "profile"),
         images=options.images(config),
@@ -219,9 +231,11 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         store=options.folder(config, "store"),
         fresh=bool(options.value(config, "fresh")),
         run=worker.run,
-        device=device(options.value(config, "device"), worker.index),
+        device=device,
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
         memory=scaling.memory(config),
+        sharers=sharers,
+        precision=scaling.precision(config),
         verify=options.share(config, "verify"),
         images_given=options.value(config, "images") is not None,
         isolate=options.isolate(config),
@@ -231,20 +245,6 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         task=scaling.task(config),
         keep_maps=scaling.keep_maps(config),
     )
-
-
-def device(name: str, index: int) -> str:
-    """The device of a worker; `auto` deals the GPUs of CUDA out in turn, else takes the CPU."""
-    gpus = torch.cuda.device_count()
-    if name == "auto":
-        return f"cuda:{index % gpus}" if gpus else "cpu"
-    if name.startswith("cuda"):
-        wanted = int(name.partition(":")[2] or 0)
-        if wanted >= gpus:
-            raise AttrcheckError(f"--attr-device {name}: there are {gpus} CUDA devices here")
-    if name == "mps" and not torch.backends.mps.is_available():
-        raise AttrcheckError("--attr-device mps: there is no MPS device here")
-    return name
 
 
 def envelope(
@@ -284,6 +284,7 @@ def _run(config: pytest.Config, settings: Settings) -> tuple[RunSettings, str]:
         images=settings.images,
         seed=settings.seed,
         device=torch.device(settings.device).type,
+        precision=settings.precision,
         methods=list(settings.methods),
         of_cases=len(cases),
         of_methods=len(methods),

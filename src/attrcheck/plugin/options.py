@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 ISOLATE = ("auto", "on", "off")
 WEIGHTS = ("equal", "pair", "family")
 """Every case, every dataset x model pair, or every family of protocols."""
-DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,7 @@ OPTIONS = [
         "auto",
         metavar="NAME",
     ),
+    Option("precision", "of predictors: float32, tf32 or bfloat16", "float32", metavar="NAME"),
     Option(
         "isolate",
         "methods with processes of their own: auto (not built-in ones, on Linux), on (all) or off",
@@ -302,7 +301,3 @@ def check_all(config: pytest.Config) -> None:
     share(config, "verify")
     if value(config, "gate"):
         gates(config)
-    if not DEVICE.fullmatch(value(config, "device")):
-        raise pytest.UsageError(
-            f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {value(config, 'device')}"
-        )

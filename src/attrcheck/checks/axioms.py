@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.checks import check
-from attrcheck.checks._probes import half_blind, mirrored, rewritten, without_biases
 from attrcheck.checks._similarity import Maps
 from attrcheck.contracts import Method, Pair, Verdict
 from attrcheck.errors import MethodError
+from attrcheck.graph.probes import half_blind, mirrored, rewritten, without_biases
 from attrcheck.methods.integrated import background
 
 Errors = NDArray[np.float64]

@@ -26,6 +26,7 @@ from attrcheck.engine.results import (
     Delivery,
     Envelope,
     Exhibit,
+    LawResult,
     MethodFacts,
     RunSettings,
 )
@@ -252,6 +253,7 @@ def envelope(
     check: CheckResult | None = None,
     exhibit: Exhibit | None = None,
     delivery: Delivery | None = None,
+    law: LawResult | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
@@ -276,9 +278,10 @@ def envelope(
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
-        keys=dict(_keys(settings.methods)) if check is None else {},
+        keys=dict(_keys(settings.methods)) if check is None and law is None else {},
         exhibit=exhibit,
         delivery=delivery,
+        law=law,
     )
 
 

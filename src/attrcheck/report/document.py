@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attrcheck import consistency, metarank
 from attrcheck.contracts import Case
-from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score, join
+from attrcheck.engine.results import CaseResult, CheckResult, LawResult, Outcome, Score, join
 from attrcheck.report import verdicts
 from attrcheck.report.types import (
     BoardEntry,
@@ -36,6 +36,7 @@ def build(
     settings: SettingsShown,
     missing: Sequence[str],
     run: Run,
+    laws: Sequence[LawResult] = (),
 ) -> Document:
     """Fuse the cases and lay out all that is known; `run` takes everything that is volatile."""
     ranking = Ranking(results, settings.methods, settings.seed)
@@ -59,6 +60,7 @@ def build(
         protocol_verdicts=verdicts.of_protocols(protocols, checks),
         method_verdicts=verdicts.of_methods(order, checks),
         checks=list(checks),
+        laws=list(laws),
         gates=[],
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attrcheck.engine.results import RunSettings
-from attrcheck.report import causes, consistency, notable, trust
+from attrcheck.report import causes, consistency, laws, notable, trust
 from attrcheck.report.text import Align, counted, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document, Run
 
@@ -28,6 +28,7 @@ def render(document: Document) -> str:
         *consistency.summary(document),
         *trust.summary(document),
         *trust.findings(document),
+        *laws.summary(document),
         *footer(document),
     ]
     return "\n".join([*map(_line, first), "", board(document), "", *map(_line, below)])
@@ -47,6 +48,8 @@ def verdict(document: Document) -> str:
     failed = sum(result.status == "failed" for result in document.checks) - explained
     if failed:
         parts.append(f"{counted(failed, 'check')} failed")
+    if broken_laws := sum(law.status == "broken" for law in document.laws):
+        parts.append(f"{counted(broken_laws, 'law')} broken")
     return ", ".join(parts)
 
 

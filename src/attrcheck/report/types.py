@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attrcheck.consistency import Consistency
-from attrcheck.engine.results import CheckResult, Provenance, RunSettings, Score
+from attrcheck.engine.results import CheckResult, LawResult, Provenance, RunSettings, Score
 from attrcheck.gate import GateResult
 
 
@@ -179,3 +179,4 @@ class Document:
     checks: list[CheckResult]
     gates: list[GateResult]
     baseline: list[str] = field(default_factory=list)
+    laws: list[LawResult] = field(default_factory=list)

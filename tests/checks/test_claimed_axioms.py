@@ -112,6 +112,7 @@ def test_a_baseline_that_is_the_mean_of_images():
         ("dummy_feature", brightness),
         ("symmetry", slanted),
         ("implementation_invariance", by_layers),
+        ("scaling", brightness),
     ],
 )
 def test_each_axiom_of_pixels_has_its_culprit(name, culprit):

@@ -41,7 +41,7 @@ def test_every_field_is_described_and_required_unless_it_has_a_default():
     for name, definition in definitions.items():
         assert definition["description"], name
     whole = definitions["Document"]
-    assert set(whole["properties"]) - set(whole["required"]) == {"baseline"}
+    assert set(whole["properties"]) - set(whole["required"]) == {"baseline", "laws"}
     for name in ("BoardEntry", "Agreement"):
         assert definitions[name]["required"] == sorted(definitions[name]["properties"])
     of_case = definitions["CaseEntry"]

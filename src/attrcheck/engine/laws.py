@@ -63,7 +63,15 @@ def _named(
 
 def run_law(wanted: Bound, lab: Lab, effort: Effort) -> LawResult:
     """Whether a law holds in all scenes that were tried."""
-    torch.set_num_threads(lab.settings.threads)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # scenes are too small to share
+    try:
+        return _run(wanted, lab, effort)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _run(wanted: Bound, lab: Lab, effort: Effort) -> LawResult:
     if wanted.kind == "method":
         return _of_method(wanted, lab, effort)
     name = wanted.subject

@@ -52,7 +52,6 @@ def attempt(law: Callable[[S], None], scenes: st.SearchStrategy[S], effort: Effo
     elif effort.seed is not None:
         options["database"] = None
 
-    @seed(effort.seed)
     @settings(
         deadline=None,
         max_examples=effort.examples,
@@ -62,6 +61,7 @@ def attempt(law: Callable[[S], None], scenes: st.SearchStrategy[S], effort: Effo
         suppress_health_check=list(HealthCheck),
         **options,
     )
+    @seed(effort.seed)  # inside: it would take the database away
     @given(scene=scenes)
     def obey(scene: S) -> None:
         try:

@@ -444,6 +444,14 @@ class Protocol(ABC):
         """The name of what is observed; protocols of one class and one name share their rows."""
         return ""
 
+    @property
+    def parts(self) -> Mapping[str, Protocol]:
+        """Protocols whose rows this one is reduced from, `row` of `part` as `part_row`.
+
+        What was observed of them is shared: such a protocol needs no pass of its own.
+        """
+        return {}
+
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""
         raise TypeError(f"{type(self).__name__} has training_images, but no `retrain`")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ from attrcheck.engine.results import Outcome
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols.responses import joined
+from attrcheck.protocols.responses import joined, named
 from attrcheck.store.digests import digest
 from attrcheck.store.entries import Entry, Key, Origin, Store
 from attrcheck.tensors.batching import limited_to
@@ -97,6 +97,10 @@ class Shard:
         """What the protocol observed of the method, from the store if nothing has changed."""
         if reason := not_applicable(method, self.pair):
             return Outcome("not_applicable", reason)
+        if self._parts:
+            return _together(
+                {name: part.observe(method, wait) for name, part in self._parts.items()}
+            )
         pair, protocol = self.pair, self.protocol
 
         def compute() -> Entry:
@@ -124,6 +128,8 @@ class Shard:
 
     def has(self, method: Method) -> bool:
         """Whether the store has a record of the method, as far as its name and key tell."""
+        if self._parts:
+            return all(part.has(method) for part in self._parts.values())
         return self.store.has(self._record(method), self.key(method))
 
     def key(self, method: Method, of: Key | None = None, images: int | None = None) -> Key:
@@ -132,6 +138,11 @@ class Shard:
         count, method_key = images or self.images, key_of(method)
         key = keys.of_rows(pair, method_key, self.protocol, count, seed, self._training)
         return {**key, **self._declared}
+
+    @cached_property
+    def _parts(self) -> dict[str, Shard]:
+        """The same images under the protocols whose rows this one is reduced from."""
+        return {name: replace(self, protocol=part) for name, part in self.protocol.parts.items()}
 
     def _record(self, method: Method) -> str:
         observation = self.protocol.observation or self.case.protocol
@@ -154,6 +165,30 @@ class Shard:
         return keys.of_training(self.pair.reference) if self.protocol.training_images else ""
 
 
+def _together(parts: Mapping[str, Entry | Outcome]) -> Entry | Outcome:
+    """What several protocols observed of one method, as one entry."""
+    for observed in parts.values():
+        if isinstance(observed, Outcome):
+            return observed
+    entries = {name: entry for name, entry in parts.items() if isinstance(entry, Entry)}
+    first, *others = entries.values()
+    passes = np.array([entry.info["passes"]["observation"] for entry in (first, *others)])
+    counted = {**first.info["passes"], "observation": passes.sum(axis=0).tolist()}
+    rows = named({name: entry.arrays for name, entry in entries.items()})
+    return Entry(rows, {**first.info, "passes": counted}, _origin([first, *others]))
+
+
+def _origin(entries: Iterable[Entry]) -> Origin:
+    """Where entries come from, as if they were one."""
+    origins = [entry.origin for entry in entries if entry.origin is not None]
+    return Origin(
+        fingerprint=digest(*(origin.fingerprint for origin in origins)),
+        stored=all(origin.stored for origin in origins),
+        created=max(origin.created for origin in origins),
+        versions=origins[-1].versions,
+    )
+
+
 def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
     """What was observed shard by shard, of so many images each, as one entry."""
     if len(entries) == 1:
@@ -171,14 +206,7 @@ def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
             "observation": (spent / sum(images)).tolist(),
         },
     }
-    origins = [entry.origin for entry in entries if entry.origin is not None]
-    origin = Origin(
-        fingerprint=digest(*(origin.fingerprint for origin in origins)),
-        stored=all(origin.stored for origin in origins),
-        created=max(origin.created for origin in origins),
-        versions=origins[-1].versions,
-    )
-    return Entry(joined([entry.arrays for entry in entries]), info, origin)
+    return Entry(joined([entry.arrays for entry in entries]), info, _origin(entries))
 
 
 def find(name: str) -> Method:

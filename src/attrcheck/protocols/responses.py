@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -33,6 +33,11 @@ def stacked(steps: Iterable[Rows]) -> Rows:
 def joined(parts: Sequence[Rows]) -> Rows:
     """Rows of one batch after another."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def named(parts: Mapping[str, Rows]) -> Rows:
+    """Rows of several protocols side by side: `row` of `part` becomes `part_row`."""
+    return {f"{part}_{name}": row for part, rows in parts.items() for name, row in rows.items()}
 
 
 def standard_errors(values: NDArray[np.generic]) -> NDArray[np.float64]:

@@ -418,6 +418,7 @@ class Protocol(ABC):
     tuning: the fine-tuning that the model goes through before it is attributed and observed.
     training_images: how many to train networks on that observe in place of the model; see
     `retrain`.
+    arranges: whether it makes images of its own of those of the dataset; see `arrange`.
     shared: rows that need no map.
     """
 
@@ -429,6 +430,7 @@ class Protocol(ABC):
     most_images: int | None = None
     tuning: Tuning | None = None
     training_images: int = 0
+    arranges: bool = False
 
     @property
     def shared(self) -> Shared | None:
@@ -451,6 +453,13 @@ class Protocol(ABC):
         What was observed of them is shared: such a protocol needs no pass of its own.
         """
         return {}
+
+    def arrange(self, pair: Pair) -> Dataset:
+        """Images to attribute in place of the pair's, with masks, if the protocol `arranges` some.
+
+        One for each image, of the same id. NotApplicableError if the model cannot take them.
+        """
+        raise TypeError(f"{type(self).__name__} arranges images, but has no `arrange`")
 
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""

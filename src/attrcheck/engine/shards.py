@@ -21,7 +21,7 @@ from attrcheck.engine.attribution import (
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import Outcome
-from attrcheck.errors import AttrcheckError, MethodError, text_of
+from attrcheck.errors import AttrcheckError, MethodError, NotApplicableError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.responses import joined, named
@@ -35,7 +35,8 @@ class Shard:
     """Some images of a case at work: what its methods share, and what is observed of each.
 
     number: which shard. images: how many of its images the protocol scores. load: gives the pair,
-    again after a method has spoilt it.
+    again after a method has spoilt it. plain: the same with the images of the dataset, where the
+    protocol arranges others.
     """
 
     case: Case
@@ -43,6 +44,7 @@ class Shard:
     settings: Settings
     store: Store
     load: Callable[[], Pair]
+    plain: Callable[[], Pair]
     number: int
     images: int
 
@@ -59,7 +61,7 @@ class Shard:
     @cached_property
     def intact(self) -> Rows:
         """What the model makes of the images as they are, once for all methods and protocols."""
-        pair = self.pair
+        pair = self.plain()
         name = self._named(f"shared/{self.case.pair}/intact")
         return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
 
@@ -95,7 +97,11 @@ class Shard:
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
-        if reason := not_applicable(method, self.pair):
+        try:
+            reason = not_applicable(method, self.pair)
+        except NotApplicableError as error:
+            reason = str(error)
+        if reason:
             return Outcome("not_applicable", reason)
         if self._parts:
             return _together(

@@ -119,7 +119,8 @@ class CaseItem:
         """What the report shows of the pair, once per process; maps come from the store."""
         exhibited = self.config.stash.setdefault(EXHIBITED, set())
         evaluation = lab.evaluation(self.case)
-        if evaluation.protocol.tuning is not None or self.case.pair in exhibited:
+        protocol = evaluation.protocol
+        if protocol.tuning or protocol.arranges or self.case.pair in exhibited:
             return None
         exhibited.add(self.case.pair)
         outcomes = result.outcomes.items()

@@ -29,6 +29,7 @@ from attrcheck.methods import (
     stages,
     surrogates,
 )
+from attrcheck.methods.deeplift import UnboundedError
 from attrcheck.methods.noise import IDSDS, OURS, SOUNDNESS
 
 CLASSES = 10
@@ -198,9 +199,9 @@ class Subject:
             else:
                 maps = attribute(method, self.model, self.images, self.targets)
             right = self.holds(method, maps)
+        except UnboundedError:
+            return f"{NOT_APPLICABLE}{UNBOUNDED}"
         except Exception as error:
-            if UNBOUNDED in str(error):
-                return f"{NOT_APPLICABLE}with these weights the {UNBOUNDED}, which it says"
             return f"raised {type(error).__name__}: {error}"
         if maps.shape[-2:] != self.images.shape[2:] or not maps.isfinite().all():
             return "wrong: maps are not finite"
@@ -343,4 +344,4 @@ RECTIFYING = {"guided_backprop": Guided, "deconvolution": Deconvolved}
 ATTENDING = ("attention_rollout", "chefer", "chefer_lrp")
 COMPLETE = ("deeplift", "deepshap")
 EXACT, NOT_APPLICABLE = "exact", "not applicable: "
-UNBOUNDED = "multipliers of this network grow without bound"
+UNBOUNDED = "with these weights the multipliers of this network grow without bound, which it says"

@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -42,13 +42,20 @@ def no_summary(monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
 
-@pytest.fixture
-def registries():
-    """Forget what a test registers."""
+@contextmanager
+def forgetting():
+    """What is registered inside is forgotten afterwards."""
     with ExitStack() as stack:
         for registry in REGISTRIES:
             stack.enter_context(registry.scratch())
         yield REGISTRIES
+
+
+@pytest.fixture
+def registries():
+    """Forget what a test registers."""
+    with forgetting() as registries:
+        yield registries
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(os.environ.get("ATTRCHECK_ROOT") or Path(__file__).parent.parent)
 
 FLOORS = (
-    ("errors", "contracts", "specs", "pace", "ranks", "tallies", "metarank"),
+    ("errors", "contracts", "specs", "pace", "ranks", "tallies", "metarank", "separation", "table"),
     ("registry", "consistency", "gate", "deciding"),
     ("store", "tensors"),
     ("graph", "isolation"),
@@ -30,6 +30,7 @@ FLOORS = (
     ("adapters",),
     ("checks", "laws", "papers"),
     ("engine",),
+    ("executors",),
     ("report",),
     ("notebook",),
     ("attrcheck",),  # the public face, attrcheck/__init__.py

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -35,6 +35,10 @@ gradients, or that can be built without weights and trained anew."""
 Over: TypeAlias = Literal["methods", "cases", "protocols", "models", "suite"]
 """What a check ranges over."""
 
+
+Weights: TypeAlias = Literal["equal", "pair", "family"]
+"""What weighs alike on the board: all cases, all dataset x model pairs, all families of
+protocols."""
 
 Isolate: TypeAlias = Literal["auto", "on", "off"]
 """Which methods run in processes of their own: a user's, where the system can do it; all; none."""
@@ -244,8 +248,11 @@ class Dataset:
         return images * std + mean
 
     def _statistics(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        shape = (1, -1, 1, 1)
-        return images.new_tensor(self.mean).view(shape), images.new_tensor(self.std).view(shape)
+        def there(values: tuple[float, ...]) -> Tensor:
+            row = images.new_tensor(values, device="cpu").view(1, -1, 1, 1)
+            return row.to(images.device, non_blocking=images.is_cuda)
+
+        return there(self.mean), there(self.std)
 
 
 @dataclass(frozen=True)
@@ -546,7 +553,10 @@ class Pair(Interface):
         """The method's checked maps of some of the images, or of others in their place."""
 
     def altered(self, how: str, **changes: Any) -> Pair:
-        """The pair with other networks, images or labels; `how` tells its records."""
+        """The pair with other networks, images or labels; `how` tells its records.
+
+        A network may be given as a `Later`: records that are there need none.
+        """
 
     def elsewhere(self, dataset: str, images: int) -> Pair:
         """The same model on the first images of another dataset."""
@@ -557,6 +567,18 @@ class Pair(Interface):
 
     def spoilt(self) -> None:
         """A method may have changed what it was handed: load all of it anew when next asked for."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """Something that is made when it is first asked for, and once."""
+
+    make: Callable[[], Any]
+
+    @cached_property
+    def value(self) -> Any:
+        """What was made."""
+        return self.make()
 
 
 class Remote(Interface):
@@ -638,8 +660,12 @@ class Lab(Interface):
         pair: Pair,
         compute: Callable[[], dict[str, NDArray[np.generic]]],
         code: Callable[..., Any],
+        other: Pair | None = None,
     ) -> dict[str, NDArray[np.generic]]:
-        """Arrays that a check computes for a pair, from the store if `code` has not changed."""
+        """Arrays that a check computes for a pair, from the store if `code` has not changed.
+
+        other: a second pair that they depend on.
+        """
 
     def verdict(self, check: Check, protocol: str) -> Verdict:
         """The verdict of a check on a protocol, from the store if it can be."""

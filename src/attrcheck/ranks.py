@@ -65,3 +65,8 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.f
     found = np.full(len(a), np.nan)
     np.divide((a * b).sum(axis=1), size, out=found, where=size > 0)
     return found.clip(-1, 1)
+
+
+def defined(value: float) -> float | None:
+    """A number as reports hold it: None where it is not finite."""
+    return float(value) if np.isfinite(value) else None

@@ -10,7 +10,7 @@ from attrcheck.graph.kinds import Product, Unit
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import _token_multipliers, method
 from attrcheck.methods._multipliers import Tape
-from attrcheck.methods.deeplift import contributions
+from attrcheck.methods.deeplift import UnboundedError, contributions
 from tests.methods.token_world import each_network, error, subject
 from tests.worlds import random_family, smooth_images, trained_family
 
@@ -254,5 +254,5 @@ def test_maps_that_are_rounding_noise_are_refused():
     for _ in range(8):  # without biases, so that a black image has no variance anywhere
         layers += [nn.LayerNorm(12), nn.Linear(12, 12, bias=False)]
     network = prepare(nn.Sequential(*layers).eval())
-    with pytest.raises(ValueError, match="multipliers of this network grow without bound"):
+    with pytest.raises(UnboundedError, match="multipliers of this network grow without bound"):
         method.get("deeplift").attribute(network, torch.rand(2, 3, 2, 2), torch.tensor([0, 1]))

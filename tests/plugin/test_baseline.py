@@ -1,13 +1,11 @@
 """A method that was made worse turns the run red, with its cases and the size of the change."""
 
-from contextlib import ExitStack
-
 import pytest
 
 from attrcheck.cli import main
 from attrcheck.engine.wire import loads
 from attrcheck.report.comparison import Comparison
-from tests.conftest import REGISTRIES
+from tests.conftest import forgetting
 from tests.worlds import ITEMS, method
 
 pytest_plugins = ["pytester"]
@@ -24,14 +22,6 @@ BAD = "return -images.abs()"
 CASES = ["digits-resnet-lerf", "digits-resnet-morf"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _loaded():
-    """Built-ins that a run imports would be registered, but no longer imported, in the next one."""
-    for registry in REGISTRIES:
-        for name in registry:
-            registry.get(name)
-
-
 @pytest.fixture
 def project(pytester):
     pytester.makepyfile(test_suite=ITEMS)
@@ -41,9 +31,7 @@ def project(pytester):
 def run(project, body, *arguments):
     """In this process, with `mine` as told; what the conftest registers is forgotten afterwards."""
     project.makeconftest("import attrcheck\n" + method("mine", body))
-    with ExitStack() as stack:
-        for registry in REGISTRIES:
-            stack.enter_context(registry.scratch())
+    with forgetting():
         return project.runpytest_inprocess(*RUN, *arguments)
 
 

@@ -1,11 +1,10 @@
 """A protocol that cannot be trusted on a user's own data: shown and counted, no reason to fail."""
 
 import json
-from contextlib import ExitStack
 
 import pytest
 
-from tests.conftest import REGISTRIES
+from tests.conftest import forgetting
 from tests.plugin.test_plugin import PLAIN
 from tests.worlds import TINY, method
 
@@ -42,9 +41,7 @@ RUN = (
 
 
 def test_a_finding_is_shown_and_counted_and_the_run_is_green(project):
-    with ExitStack() as stack:
-        for registry in REGISTRIES:
-            stack.enter_context(registry.scratch())
+    with forgetting():
         result = project.runpytest_inprocess(*RUN, "-v", "--attr-report")
     assert result.ret == 0
     result.stdout.fnmatch_lines(

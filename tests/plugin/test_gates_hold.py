@@ -2,7 +2,6 @@
 
 import json
 import re
-from contextlib import ExitStack
 
 import pytest
 
@@ -10,7 +9,7 @@ from attrcheck import metarank
 from attrcheck.plugin import selection
 from attrcheck.report import files, markdown, terminal
 from attrcheck.report.html import page
-from tests.conftest import REGISTRIES
+from tests.conftest import forgetting
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -28,14 +27,6 @@ RUN = (
 GATE = "--attr-gate=exact.beats_random == all"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _loaded():
-    """Built-ins that a run imports would be registered, but no longer imported, in the next one."""
-    for registry in REGISTRIES:
-        for name in registry:
-            registry.get(name)
-
-
 @pytest.fixture
 def project(pytester):
     pytester.makeconftest(TINY + method("mine", "return images"))
@@ -45,9 +36,7 @@ def project(pytester):
 
 def run(project, *arguments):
     """In this process; what the conftest registers is forgotten afterwards."""
-    with ExitStack() as stack:
-        for registry in REGISTRIES:
-            stack.enter_context(registry.scratch())
+    with forgetting():
         return project.runpytest_inprocess(*RUN, *arguments)
 
 

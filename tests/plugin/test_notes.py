@@ -1,12 +1,11 @@
 """The accuracy of every pair is printed before anything is attributed; chance stops a case."""
 
 import json
-from contextlib import ExitStack
 
 import pytest
 
 from attrcheck.plugin import notes
-from tests.conftest import REGISTRIES
+from tests.conftest import forgetting
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -35,9 +34,7 @@ def project(pytester):
 
 def run(project, *arguments):
     """In this process; what the conftest registers is forgotten afterwards."""
-    with ExitStack() as stack:
-        for registry in REGISTRIES:
-            stack.enter_context(registry.scratch())
+    with forgetting():
         return project.runpytest_inprocess(*RUN, *arguments)
 
 

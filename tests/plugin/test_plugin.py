@@ -2,13 +2,12 @@
 
 import json
 import os
-from contextlib import ExitStack
 
 import pytest
 
 from attrcheck.report import exports
 from attrcheck.store.files import temporary_name
-from tests.conftest import REGISTRIES
+from tests.conftest import forgetting
 from tests.worlds import ITEMS, TINY, method
 
 pytest_plugins = ["pytester"]
@@ -42,9 +41,7 @@ def run(project, *arguments):
         f"--attr-methods=exact,random{mine}",
         "--attr-threads=1",
     )
-    with ExitStack() as stack:
-        for registry in REGISTRIES:
-            stack.enter_context(registry.scratch())
+    with forgetting():
         return project.runpytest_inprocess(*PLAIN, *chosen, *arguments)
 
 

@@ -1,7 +1,6 @@
 """Datasets and models by name: on the command line, in the ini file, and in tables of a project."""
 
 import os
-from contextlib import ExitStack
 
 import pytest
 
@@ -9,7 +8,7 @@ import attrcheck
 from attrcheck.cli import main
 from attrcheck.plugin import tables
 from attrcheck.plugin.tables import TableError
-from tests.conftest import REGISTRIES
+from tests.conftest import forgetting
 from tests.datasets.drawing import class_folders
 from tests.worlds import ITEMS
 
@@ -49,9 +48,7 @@ def project(pytester):
 
 def collect(project, *options):
     """Collect in this process; what is bound and registered is forgotten afterwards."""
-    with ExitStack() as stack:
-        for registry in REGISTRIES:
-            stack.enter_context(registry.scratch())
+    with forgetting():
         return project.runpytest_inprocess(*COLLECT, *options)
 
 

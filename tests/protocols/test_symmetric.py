@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import attrcheck
+from attrcheck.contracts import Case
+from attrcheck.engine.cases import families
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.symmetric import SymmetricGain
 
@@ -38,7 +40,7 @@ def test_no_pass_beyond_those_of_morf_and_lerf(tiny, passes):
     for name in ("morf", "lerf"):
         tiny.run(f"tiny-linear-{name}")
     before = len(passes)
-    result = tiny.run("tiny-linear-srg")
+    result = tiny.run("tiny-linear-srg", run="the next")
     assert len(passes) == before
     assert result.outcomes["slope"].passes["observation"] == [18.0, 0.0]
     assert all(part.stored for part in result.provenance)
@@ -49,6 +51,11 @@ def test_morf_finds_what_srg_observed(tiny, passes):
     before = len(passes)
     tiny.run("tiny-linear-morf")
     assert len(passes) == before
+
+
+def test_it_is_of_the_family_of_its_parts():
+    cases = [Case("digits", "resnet", name) for name in ("srg", "morf", "saco")]
+    assert families(cases, "default") == {"morf": "ablation", "saco": "saco", "srg": "ablation"}
 
 
 def test_another_removal_by_name():

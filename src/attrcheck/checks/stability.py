@@ -20,12 +20,13 @@ from attrcheck.checks._rankings import (
     is_quick,
     scores,
 )
-from attrcheck.contracts import Case, Lab, Pair, Protocol, Verdict
+from attrcheck.contracts import Case, Lab, Later, Pair, Protocol, Verdict
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import model as models
 from attrcheck.protocols.ablation import TENTHS, Ablation
-from attrcheck.training.weights import CHECKPOINTS, load_weights
+from attrcheck.store.digests import digest
+from attrcheck.training.weights import CHECKPOINTS, load_weights, weights_path
 
 OTHER_REMOVALS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean",)}
 """What a removal is compared with; one that is not listed, with the mean."""
@@ -107,7 +108,7 @@ def other_removal(lab: Lab, case: Case) -> Verdict:
 def other_grid(lab: Lab, case: Case) -> Verdict:
     """Grids of 2, 4 and 8 cells per side rank the methods the same, on a few images."""
     evaluation = lab.evaluation(case)
-    protocol, sides = evaluation.protocol, evaluation.pair.images.shape[2:]
+    protocol, sides = evaluation.protocol, evaluation.pair.dataset.images.shape[2:]
     rankings = {}
     for grid in GRIDS:
         divides = not any(side % grid for side in sides)
@@ -137,24 +138,35 @@ def checkpoints(lab: Lab, case: Case) -> Verdict:
 @functools.lru_cache(maxsize=2)
 def softened(pair: Pair) -> Pair:
     """The pair with a softmax at the end of the network that methods explain."""
-    original = copy.deepcopy(pair.original)
-    original.register_forward_hook(_soft)
-    network = _softened(copy.deepcopy(pair.network))
-    return pair.altered("softmax", network=network, original=original)
+
+    def original() -> nn.Module:
+        network = copy.deepcopy(pair.original)
+        network.register_forward_hook(_soft)
+        return network
+
+    return pair.altered(
+        "softmax",
+        network=Later(lambda: _softened(copy.deepcopy(pair.network))),
+        original=Later(original),
+    )
 
 
 @functools.lru_cache(maxsize=3)
 def turned_back(pair: Pair, percent: int) -> Pair:
     """The pair with the weights of a checkpoint in place of the last ones."""
-    network = models.get(pair.model).network(pair.dataset)
-    load_weights(network, pair.dataset.name, pair.model, percent)
-    network = network.eval().to(pair.images.device)
-    like = pair.images[:2]
+    file = weights_path(pair.dataset.name, pair.model, percent)
+
+    @functools.cache
+    def network() -> nn.Module:
+        built = models.get(pair.model).network(pair.dataset)
+        load_weights(built, pair.dataset.name, pair.model, percent)
+        return built.eval().to(pair.images.device)
+
     return pair.altered(
-        f"checkpoint {percent}",
-        network=prepare(network, like),
-        original=network,
-        predictor=predictor_of(network, like),
+        f"checkpoint {percent} {digest(file.read_bytes())}",
+        network=Later(lambda: prepare(network(), pair.images[:2])),
+        original=Later(network),
+        predictor=Later(lambda: predictor_of(network(), pair.images[:2])),
     )
 
 
@@ -164,8 +176,8 @@ def _soft(model: nn.Module, images: object, logits: Tensor) -> Tensor:
 
 def _softened(model: nn.Module) -> nn.Module:
     if not isinstance(model, fx.GraphModule):
-        return nn.Sequential(model, nn.Softmax(1))
-    model.add_module("attributed_softmax", nn.Softmax(1))
+        return nn.Sequential(model, nn.Softmax(1)).eval()
+    model.add_module("attributed_softmax", nn.Softmax(1).eval())
     (output,) = (node for node in model.graph.nodes if node.op == "output")
     with model.graph.inserting_before(output):
         soft = model.graph.call_module("attributed_softmax", (output.args[0],))

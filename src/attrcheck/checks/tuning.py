@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from attrcheck.checks import check
-from attrcheck.contracts import Lab, Tuning, Verdict
+from attrcheck.contracts import Lab, Rows, Tuning, Verdict
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.training.similarity import similarity
@@ -28,12 +32,18 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
     # On all images, like the facts on record.
     facts = lab.pair(dataset, model, None, how).tuned
     pair, other = (lab.pair(dataset, name, None) for name in (model, peer))
-    between = similarity(pair.network, other.network, pair.images, pair.labels)
+
+    def compare() -> Rows:
+        between = similarity(pair.network, other.network, pair.images, pair.labels)
+        # Nothing as NaN: arrays know no None.
+        return {name: np.array(np.nan if far is None else far) for name, far in between.items()}
+
+    between = lab.keep(f"tuning-{peer}", pair, compare, code=similarity, other=other)
     figures = {f"{what}_{when}": facts[what][when] for what, when in FACTS}
     reasons = []
     for name, moved in facts["similarity"].items():
-        apart = between[name]
-        if moved is not None and apart is not None:
+        apart = float(between[name])
+        if moved is not None and not math.isnan(apart):
             figures |= {f"{name}_moved": moved, f"{name}_to_{peer}": apart}
             if moved >= apart:
                 reasons.append(f"{name} moved by {moved:.4f}, {peer} is {apart:.4f} away")

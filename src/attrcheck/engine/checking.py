@@ -13,6 +13,7 @@ from attrcheck.checks import check as checks
 from attrcheck.checks import known
 from attrcheck.contracts import Case, Check, Method, Verdict
 from attrcheck.engine import keys
+from attrcheck.engine.applying import refusal
 from attrcheck.engine.attribution import not_applicable, unchanged
 from attrcheck.engine.cases import embedded, sample
 from attrcheck.engine.lab import Lab
@@ -116,7 +117,7 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
     pairs = list({case.pair: case for case in lab.cases}.values())
     for case in dict.fromkeys([*sample(pairs), *pairs]):
         pair = lab.pair(case.dataset, case.model, lab.settings.images)
-        if not not_applicable(method, pair):
+        if not refusal(method, pair, lab.store):
             break
     key = keys.of_verdict(
         pair=pair.key,

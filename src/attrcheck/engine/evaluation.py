@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -41,6 +41,7 @@ class Evaluation:
     """One case at work: what its methods share, and how each is scored.
 
     instead: another protocol in place of the case's own. alter: what is done to the pair first.
+    ended: methods that are not tried, as it is known already what becomes of them.
     """
 
     case: Case
@@ -49,6 +50,7 @@ class Evaluation:
     loader: Loader
     instead: Protocol | None = None
     alter: Callable[[Pair], Pair] | None = None
+    ended: Mapping[str, Outcome] = field(default_factory=dict)
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -138,7 +140,7 @@ class Evaluation:
     def observe_all(self, progress: Progress = lambda text: None) -> dict[str, Entry | Outcome]:
         """What was observed of every method; one that fails fails alone, and the others go on."""
         names = self.settings.methods
-        ends: dict[str, Outcome] = {}
+        ends = dict(self.ended)
         entries: dict[str, list[Entry]] = {name: [] for name in names}
         for name, observed in self.observe(self.shards, progress):
             if isinstance(observed, Outcome):
@@ -152,7 +154,7 @@ class Evaluation:
         self, shards: Sequence[Shard], progress: Progress
     ) -> Iterator[tuple[str, Entry | Outcome]]:
         """What was observed of methods, shard by shard; one that ends is not tried again."""
-        left = list(self.settings.methods)
+        left = [name for name in self.settings.methods if name not in self.ended]
         steps = Steps(self.case.id, len(left), len(shards), progress)
         for place, shard in enumerate(shards):
             steps.skip(place, len(left))

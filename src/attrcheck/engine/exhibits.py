@@ -18,6 +18,8 @@ from attrcheck.engine.results import Exhibit
 from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import Shard, find
 from attrcheck.errors import AttrcheckError, cut
+from attrcheck.store.digests import digest
+from attrcheck.store.entries import Entry
 
 SIDE = 64
 """Pixels of the longer side of a small picture, at most."""
@@ -36,8 +38,6 @@ def exhibit(evaluation: Evaluation, methods: Iterable[str], folder: Path) -> Exh
     pair = shard.pair
     chosen = choose(shard.intact["correct"][:BLOCK])  # the same whatever the size of a shard
     images, data = pair.made.images[:][torch.from_numpy(chosen)], pair.dataset
-    with torch.inference_mode():
-        predicted = pair.predictor(pair.images[torch.from_numpy(chosen).to(pair.device)]).argmax(1)
     maps = {}
     for name in methods:
         if (known := _maps(shard, name)) is not None:
@@ -52,7 +52,7 @@ def exhibit(evaluation: Evaluation, methods: Iterable[str], folder: Path) -> Exh
         ids=[cut(str(data.ids[at]), 200) for at in chosen],
         positions=chosen.tolist(),
         labels=_classes(data, data.labels[chosen].tolist()),
-        predictions=_classes(data, predicted.tolist()),
+        predictions=_classes(data, _predicted(shard, chosen).tolist()),
         probabilities=[float(value) for value in shard.intact["probability"][chosen]],
         methods=list(maps),
         images=as_bytes(shrink(images)),
@@ -92,6 +92,19 @@ def as_bytes(images: Tensor) -> NDArray[np.uint8]:
     """Images [N, C, H, W] in [0, 1] as [N, H, W, C], grey or RGB; no more is shown."""
     shown = images[:, :3] if images.shape[1] >= 3 else images[:, :1]
     return (shown.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).contiguous().cpu().numpy()
+
+
+def _predicted(shard: Shard, chosen: NDArray[np.int64]) -> NDArray[np.generic]:
+    """What the model takes these images for."""
+    pair = shard.pair
+
+    def ask() -> Entry:
+        with torch.inference_mode():
+            logits = pair.predictor(pair.images[torch.from_numpy(chosen).to(pair.device)])
+        return Entry({"predicted": logits.argmax(1).cpu().numpy()})
+
+    key = {**pair.key, "chosen": digest(chosen)}
+    return shard.store.obtain(f"shared/{pair.name}/shown", key, ask).arrays["predicted"]
 
 
 def _maps(shard: Shard, name: str) -> NDArray[np.float32] | None:

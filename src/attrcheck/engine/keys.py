@@ -13,7 +13,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset, Method, Pixels, Protocol, Shared, Tuning
 from attrcheck.engine.settings import BLOCK
-from attrcheck.errors import AttrcheckError
+from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.removal import removal as removals
@@ -45,6 +46,7 @@ ENGINE = (
     "attrcheck.engine.shards",
     "attrcheck.protocols.responses",
     "attrcheck.tensors.batching",
+    "attrcheck.tensors.transfers",
 )
 """What is done to images, maps and rows whatever the method and the protocol: in every key."""
 DECIDING = (
@@ -178,6 +180,33 @@ def of_settings(observer: Protocol | Shared) -> str:
     if names is None:
         return of_value(observer)
     return of_value({name: getattr(observer, name) for name in names})
+
+
+def of_refusal(pair: Key, method: Method) -> Key:
+    """Whether a method applies to the model of a pair, whatever the images."""
+    model = {name: part for name, part in pair.items() if name != "images"}
+    return {**model, "applies": of_applying(method)}
+
+
+def of_applying(method: Method) -> str:
+    """What says where a method applies, and which form of a network it looks at."""
+    declared = of_depends(method.depends, method.attribute)
+    with identifying(method):
+        return digest(of_code(method.not_applicable), declared, method.prepared)
+
+
+@contextmanager
+def identifying(method: Method) -> Iterator[None]:
+    """Whatever cannot be hashed is an error of the method that holds it."""
+    try:
+        yield
+    except (AttrcheckError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise MethodError(
+            f"method {method.name!r}: what it holds cannot be told from anything else, so that "
+            f"its results cannot be kept: {text_of(error)}"
+        ) from error
 
 
 def of_maps(pair: Key, method: str, seed: int) -> Key:

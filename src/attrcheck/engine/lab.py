@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -18,13 +18,13 @@ from attrcheck.engine.evaluation import Evaluation, Progress
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.resampling import resample
-from attrcheck.engine.results import plain_figures
+from attrcheck.engine.results import Outcome, plain_figures
 from attrcheck.engine.retraining import of_training, trainer
 from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import find
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import Entry, Key, Store
+from attrcheck.store.entries import Entry, Key, Store, fingerprint
 from attrcheck.store.fingerprints import of_code
 
 FEW = 10
@@ -33,13 +33,18 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Lab:
-    """A run in one process: its settings, its store, its loaded pairs and its cases."""
+    """A run in one process: its settings, its store, its loaded pairs and its cases.
+
+    elsewhere: waits until other processes have done their part of a case, if there are any; the
+    methods that ended there.
+    """
 
     settings: Settings
     store: Store
     loader: Loader
     cases: tuple[Case, ...] = ()
     progress: Progress = field(default=lambda text: None)
+    elsewhere: Callable[[Case], Mapping[str, Outcome]] = field(default=lambda case: {})
 
     @classmethod
     def of(cls, settings: Settings) -> Lab:
@@ -52,7 +57,8 @@ class Lab:
 
     def evaluation(self, case: Case) -> Evaluation:
         """The case as the run evaluates it."""
-        return Evaluation(case, self.settings, self.store, self.loader)
+        ended = self.elsewhere(case)
+        return Evaluation(case, self.settings, self.store, self.loader, ended=ended)
 
     def few(
         self,
@@ -62,7 +68,7 @@ class Lab:
         alter: Callable[[contracts.Pair], contracts.Pair] | None = None,
     ) -> Evaluation:
         """The case on its first few images, with another protocol, seed or an altered pair."""
-        own = self.evaluation(case)
+        own = Evaluation(case, self.settings, self.store, self.loader)
         most = min(own.images, FEW)
         settings, chosen = self.settings, protocol or own.protocol
         capped = "most_images" in getattr(chosen, "__dataclass_fields__", {})
@@ -106,9 +112,12 @@ class Lab:
         pair: contracts.Pair,
         compute: Callable[[], dict[str, NDArray[np.generic]]],
         code: Callable[..., Any],
+        other: contracts.Pair | None = None,
     ) -> dict[str, NDArray[np.generic]]:
         """Arrays that a check computes for a pair, from the store if `code` has not changed."""
         key = {**cast(Pair, pair).key, "method": of_code(code), "seed": str(self.settings.seed)}
+        if other is not None:
+            key["other"] = fingerprint(cast(Pair, other).key)
         entry = self.store.obtain(f"maps/{pair.name}/{name}", key, lambda: Entry(compute()))
         return entry.arrays
 

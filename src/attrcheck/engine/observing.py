@@ -19,6 +19,7 @@ from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import Predictor
 from attrcheck.protocols.responses import joined, responses
 from attrcheck.store.locking import BusyError
+from attrcheck.tensors.transfers import sent
 
 
 def observe_intact(pair: Pair) -> Rows:
@@ -55,7 +56,7 @@ def observe(
 
     def rows_of(part: slice) -> Rows:
         batch = replace(pair.batch(part, again.seed, intact), attribute=again.of(part))
-        chosen = torch.from_numpy(maps[part]).to(pair.images.device)
+        chosen = sent(torch.from_numpy(maps[part]), pair.images.device)
         known = {name: row[part] for name, row in shared.items()}
         with _naming(again.method, pair, part):
             return protocol.observe(model, batch, chosen, known)

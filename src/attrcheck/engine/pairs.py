@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Method, Protocol, Remote, Rows, Tuning
+from attrcheck.contracts import Batch, Dataset, Later, Method, Protocol, Remote, Rows, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.plausibility import check_logits
@@ -27,6 +27,7 @@ from attrcheck.store.entries import Key
 from attrcheck.store.fingerprints import of_code, of_value
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
+from attrcheck.tensors.transfers import sent
 
 if TYPE_CHECKING:
     from attrcheck.engine.loading import Loader
@@ -148,7 +149,10 @@ class Pair:
         return cast(Predictor, self._form("predictor"))
 
     def _form(self, name: str) -> Any:
-        return self.changes[name] if name in self.changes else getattr(self.forms, name)
+        changed = self.changes.get(name)
+        if changed is None:
+            return getattr(self.forms, name)
+        return changed.value if isinstance(changed, Later) else changed
 
     @property
     def name(self) -> str:
@@ -180,7 +184,7 @@ class Pair:
             labels=self.labels[part],
             seeds=self.seeds(part, seed, "ties"),
             intact={name: row[part] for name, row in intact.items()},
-            masks=None if masks is None else masks[part].to(self.images.device),
+            masks=None if masks is None else sent(masks[part], self.images.device),
             chance=1 / self.dataset.classes,
         )
 

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Case, Dataset, Method, Protocol, Tuning
 from attrcheck.datasets.pixels import in_memory
-from attrcheck.engine.attribution import Reattribution, not_applicable
+from attrcheck.engine.applying import refusal
+from attrcheck.engine.attribution import Reattribution
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair, pair_of
@@ -120,7 +121,7 @@ class _Planned:
     def methods(self) -> list[Method]:
         """Those that apply."""
         found = [find(name) for name in self.lab.settings.methods]
-        return [method for method in found if not not_applicable(method, self.pair)]
+        return [method for method in found if not refusal(method, self.pair, self.lab.store)]
 
     @cached_property
     def attributed(self) -> list[Method]:

@@ -42,6 +42,8 @@ class Current:
             return known is not None and value not in known
         if part == "method" and item.kind in ("records", "maps"):
             return _known(lambda: key_of(methods.get(_last(item))), value)
+        if part == "applies":
+            return _known(lambda: keys.of_applying(methods.get(_last(item))), value)
         if part == "model" and item.kind != "checks":
             name = item.name.split("/")[1].split("-")[1]
             return _known(lambda: of_code(models.get(name).build), value)

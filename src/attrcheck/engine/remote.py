@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attrcheck import contracts
-from attrcheck.contracts import Dataset, Method, Settings
+from attrcheck.contracts import Dataset, Later, Method, Settings
 from attrcheck.engine.attribution import attribute, attribute_batch, not_applicable, unchanged
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair, Source
@@ -248,10 +248,12 @@ def _pickled(pair: Pair) -> bytes | None:
     if not pair.changes:
         return b""
     changes = {name: value for name, value in pair.changes.items() if name != "predictor"}
-    for name, value in changes.items():
-        if isinstance(value, Dataset):
-            changes[name] = replace(value, training=None)
     try:
+        for name, value in changes.items():
+            if isinstance(value, Dataset):
+                changes[name] = replace(value, training=None)
+            elif isinstance(value, Later):
+                changes[name] = value.value
         return pickle.dumps((changes, getattr(pair.network, "code", None)))
     except Exception:  # as for a network that holds a function without a name
         return None

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck.contracts import Over
+from attrcheck.contracts import Over, Weights
 from attrcheck.engine.wire import LOCAL
 from attrcheck.errors import cut
 
@@ -199,7 +199,8 @@ class RunSettings:
 
     images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked,
     or the suite has. suite: the paper's selection that was asked for. gaps: what it needs that is
-    not there. facts: of the methods that could be loaded.
+    not there. facts: of the methods that could be loaded. weights: what weighs alike on the board.
+    families: of the protocols, by name.
     """
 
     profile: str
@@ -212,6 +213,8 @@ class RunSettings:
     suite: str = ""
     gaps: list[str] = field(default_factory=list)
     facts: dict[str, MethodFacts] = field(default_factory=dict)
+    weights: Weights = "equal"
+    families: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ import numpy as np
 
 from attrcheck.contracts import Case, Method, Protocol, Rows, Settings
 from attrcheck.engine import keys
+from attrcheck.engine.applying import refusal
 from attrcheck.engine.attribution import (
     Reattribution,
     attribute,
     constant_maps,
-    not_applicable,
     unchanged,
 )
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import Outcome
-from attrcheck.errors import AttrcheckError, MethodError, NotApplicableError, text_of
+from attrcheck.errors import MethodError, NotApplicableError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.responses import joined, named
@@ -61,9 +61,8 @@ class Shard:
     @cached_property
     def intact(self) -> Rows:
         """What the model makes of the images as they are, once for all methods and protocols."""
-        pair = self.plain()
-        name = self._named(f"shared/{self.case.pair}/intact")
-        return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
+        pair, (name, key) = self.plain(), self.common[0]
+        return self.store.obtain(name, key, lambda: Entry(observe_intact(pair))).arrays
 
     @cached_property
     def shared(self) -> Rows:
@@ -76,9 +75,19 @@ class Shard:
         def compute() -> Entry:
             return Entry(observe_shared(shared, pair, self.images, self.intact, seed))
 
-        name = self._named(f"shared/{self.case.pair}/{shared.key}")
-        key = {**keys.of_shared(pair.key, shared, self.images, seed), **self._declared}
+        name, key = self.common[1]
         return self.store.obtain(name, key, compute).arrays
+
+    @property
+    def common(self) -> list[tuple[str, Key]]:
+        """Names and keys of what all methods share: the images as they are, then `shared`."""
+        shared = self.protocol.shared
+        entries = [(self._named(f"shared/{self.case.pair}/intact"), self.plain().key)]
+        if shared is not None:
+            key = keys.of_shared(self.pair.key, shared, self.images, self.settings.seed)
+            name = self._named(f"shared/{self.case.pair}/{shared.key}")
+            entries.append((name, {**key, **self._declared}))
+        return entries
 
     def maps(self, method: Method, wait: bool = True) -> Entry:
         """The method's maps, which the protocols of the pair share."""
@@ -98,7 +107,7 @@ class Shard:
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
         try:
-            reason = not_applicable(method, self.pair)
+            reason = refusal(method, self.pair, self.store)
         except NotApplicableError as error:
             reason = str(error)
         if reason:
@@ -233,12 +242,5 @@ def base_of(method: Method) -> Method | None:
 def key_of(method: Method) -> str:
     """What tells one version of a method from another."""
     base = base_of(method)
-    try:
+    with keys.identifying(method):
         return keys.of_method(method, base)
-    except (AttrcheckError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        raise MethodError(
-            f"method {method.name!r}: what it holds cannot be told from anything else, so that "
-            f"its results cannot be kept: {text_of(error)}"
-        ) from error

@@ -34,6 +34,10 @@ FLOOR = 1e-15
 """Noise of what is zero: small, and yet its square is not zero."""
 
 
+class UnboundedError(ValueError):
+    """Maps that are rounding noise, as the multipliers of a network grow without bound."""
+
+
 def see(module: nn.Module, *inputs: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Keep the inputs."""
     return module(*inputs), inputs
@@ -155,7 +159,7 @@ def _check(total: Tensor, change: Tensor) -> None:
     """
     off = (total - change).abs().max()
     if off > NOISE * (change.abs().max() + 1):
-        raise ValueError(
+        raise UnboundedError(
             f"the multipliers of this network grow without bound: the sum of a map and the change "
             f"of the logit differ by {off:.3g}; is the input of a layer norm constant where the "
             "image is zero?"

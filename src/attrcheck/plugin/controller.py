@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,9 +14,10 @@ import pytest
 from attrcheck.errors import AttrcheckError
 from attrcheck.pace import in_ci
 from attrcheck.plugin import collecting, ends, options, scaling
+from attrcheck.plugin.closing import Closing
 from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
-from attrcheck.plugin.verdicts import PARTIAL, PREFIX, RunVerdict, incomplete, undecided
+from attrcheck.plugin.verdicts import PREFIX
 
 if TYPE_CHECKING:
     from attrcheck.plugin.progress import Painter, Ticker
@@ -28,14 +27,8 @@ NAME = "attrcheck-controller"
 """Of the plugin."""
 REPEATED = "repeated failures"
 """What pytest counts failures as that say nothing new."""
-SUMMARY = "GITHUB_STEP_SUMMARY"
-"""The environment variable that names the file which GitHub shows on the page of a job."""
 FINE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """The exit codes of runs that came to their end."""
-UNSTEADY = (
-    "warning: the key of method {!r} is another in every process, so the store never serves its "
-    "results: something that it holds is random, such as a generator without a seed"
-)
 
 
 class Controller:
@@ -221,97 +214,14 @@ class Controller:
         idle = self.config.getoption("collectonly") or options.value(self.config, "plan")
         if idle or self.refused:
             return
-        if not self.session.used:
-            verdicts = self._without_items(session)
-        elif scaling.task(self.config) is not None:
-            verdicts = self._delivered()
-        else:
-            verdicts = self._verdicts()
+        closing = Closing(self.config, self.session, self.folder, self.baseline)
+        verdicts = closing.verdicts(complete=session.exitstatus in FINE)
+        self.lines += closing.lines
         session.testscollected += len(verdicts)
         if session.exitstatus in FINE and not all(verdict.passed for verdict in verdicts):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         for verdict in verdicts:
             self.config.hook.pytest_runtest_logreport(report=verdict.report())
-
-    def _verdicts(self) -> list[RunVerdict]:
-        """Conclude the run; whatever goes wrong there, no gate is passed over."""
-        gates, origin = options.gates(self.config), options.gates_from(self.config)
-        try:
-            from attrcheck.plugin.conclusion import (
-                conclude,
-                details,
-                in_short,
-                keep,
-                publish,
-                summarise,
-            )
-            from attrcheck.report.details import MAPS
-
-            workers = self.config.getoption("numprocesses", None) or 0
-            document, verdicts, comparison = conclude(
-                self.session, gates, origin, workers, self.baseline
-            )
-        except Exception as error:
-            self.lines += self._earlier_report()
-            why = f"the results could not be put together: {type(error).__name__}: {error}"
-            where = traceback.format_exc().splitlines()
-            failed = RunVerdict("conclusion", False, [why, *where])
-            return [failed, *undecided([gate.text for gate in gates], why)]
-        known, maps = details(document, self.session), Path(self.folder, MAPS)
-        written, warnings = keep(document, options.folder(self.config, "store"), known, maps)
-        if options.value(self.config, "report"):
-            folder = options.folder(self.config, "report_dir")
-            lines, problems = publish(document, folder, known, maps, written, comparison)
-            self.lines += [*lines, *self._earlier_report()]
-            verdicts += problems
-        else:
-            self.lines += in_short(document)
-        self.lines += warnings
-        if page := os.environ.get(SUMMARY):
-            self.lines += summarise(document, comparison, page)
-        self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
-        if gates or self.lines:
-            self.lines.append(f"gates: {len(gates)} in force, from: {origin}")
-        return verdicts
-
-    def _delivered(self) -> list[RunVerdict]:
-        """Say what one task has done; there is no board, so no gate can be decided on it."""
-        from attrcheck.plugin.tasks import lines  # an idle plugin has no need of it
-
-        self.lines += lines(self.config, self.session.deliveries)
-        self.lines += [UNSTEADY.format(name) for name in self.session.unsteady]
-        return incomplete(self.session.missing)
-
-    def _without_items(self, session: pytest.Session) -> list[RunVerdict]:
-        """No item of attrcheck was collected: broken gates, if the command line asks for any."""
-        why = "no item of attrcheck was collected"
-        if self.config.getoption("attr_report") or session.exitstatus not in FINE:
-            self.lines += self._earlier_report()
-        rules: list[str] = options.value(self.config, "gate")
-        if rules and self.config.getoption("attr_gate") is None:
-            # A file's gates are for runs of the suite, and this is one of other tests.
-            origin = options.gates_from(self.config)
-            self.lines.append(f"gates not decided: {why} (gates from: {origin})")
-            return []
-        return undecided(rules, why)
-
-    def _earlier_report(self) -> list[str]:
-        """A line on a report in the report's folder that is not of this run."""
-        if not options.value(self.config, "report"):
-            return []
-        folder = options.folder(self.config, "report_dir")
-        path = folder / "report.json"
-        written = self._is_new(path)
-        if written or not path.exists():
-            path = path.with_name("report.previous.json")
-        if not path.exists() or self._is_new(folder / PARTIAL / "report.json"):
-            return []
-        why = "this one is not complete" if written else "this one wrote no report"
-        return [f"{path} is of an EARLIER run: {why}"]
-
-    def _is_new(self, path: Path) -> bool:
-        """Whether a file was written by this run."""
-        return path.exists() and path.stat().st_mtime >= self.session.started
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(

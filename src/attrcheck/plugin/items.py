@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pytest
 import torch
 
 from attrcheck.checks import check as checks
-from attrcheck.contracts import Case, Settings
+from attrcheck.contracts import Case, Settings, Weights
+from attrcheck.engine.cases import families
 from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.exhibits import exhibit
@@ -102,7 +103,7 @@ class CaseItem:
     def _score(self, lab: Lab, say: Callable[[str], None]) -> Sent:
         """The result of the case, and what is wrong in it."""
         evaluation = lab.evaluation(self.case)
-        if gaps := missing(evaluation):
+        if scaling.executor(self.config) == "local" and (gaps := missing(evaluation)):
             self.worker.note(f"{self.case.id} gaps", gaps)
         result = run_case(evaluation, say, partial(self.worker.note, self.case.pair))
         shown = self._exhibit(lab, result)
@@ -273,6 +274,8 @@ def envelope(
             suite=there.suite.name if there else "",
             gaps=[gap.what for gap in there.gaps] if there else [],
             facts=facts(settings.methods),
+            weights=cast(Weights, options.one_of(config, "weights", options.WEIGHTS)),
+            families=families(lab.cases, settings.profile),
         ),
         whole=selection.signature(cases, methods),
         threads=settings.threads,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from math import inf
 
 import pytest
 
@@ -11,6 +13,7 @@ from attrcheck.plugin import options
 
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 TASK = re.compile(r"(\d+)/(\d+)")
+EXECUTORS = ("local", "ray")
 
 
 def task(config: pytest.Config) -> tuple[int, int] | None:
@@ -63,11 +66,56 @@ def bytes_of(text: str) -> int | None:
     return int(float(size["number"]) * 1024 ** " KMGT".index(size["unit"].upper() or " "))
 
 
+def executor(config: pytest.Config) -> str:
+    """Who computes shards."""
+    who: str = options.value(config, "executor")
+    if who not in EXECUTORS:
+        raise pytest.UsageError(f"--attr-executor takes {' or '.join(EXECUTORS)}, not {who}")
+    return who
+
+
+def ray_share(config: pytest.Config) -> tuple[float, float]:
+    """CPUs and GPUs of a Ray task."""
+    cpus, gpus = _amount(config, "ray_cpus"), _amount(config, "ray_gpus")
+    if not cpus:
+        raise pytest.UsageError("--attr-ray-cpus must be more than 0")
+    return cpus, gpus
+
+
+def _amount(config: pytest.Config, name: str) -> float:
+    """A whole number, or a part of 1, as Ray deals things out."""
+    text = str(options.value(config, name))
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < inf or (number > 1 and number % 1):
+        flag = f"--attr-{name.replace('_', '-')}"
+        raise pytest.UsageError(f"{flag} takes a whole number or a part of 1, not {text}")
+    return number
+
+
+def _check_ray(config: pytest.Config) -> None:
+    """A usage error if Ray cannot be had, or for what would compute at the same time."""
+    if importlib.util.find_spec("ray") is None:
+        raise pytest.UsageError("--attr-executor ray needs Ray: pip install 'attrcheck[ray]'")
+    if config.getoption("tx", None):
+        raise pytest.UsageError("--attr-executor ray with -n: Ray has the workers; leave out -n")
+    if task(config) is not None:
+        raise pytest.UsageError(
+            "--attr-executor ray with --attr-shard: Ray deals out all shards; take one of them"
+        )
+    ray_share(config)
+    options.number(config, "ray_tasks", 1)
+
+
 def check(config: pytest.Config) -> None:
     """A usage error for any value that is wrong, and for gates that a task cannot decide."""
     memory(config)
     shard_size(config)
     keep_maps(config)
+    if executor(config) == "ray":
+        _check_ray(config)
     if task(config) is None:
         return
     if options.value(config, "gate") and options.gates_from(config).startswith("command line"):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows, Shared
 from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols.order import least, most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses, stacked, standard_errors
+from attrcheck.protocols.responses import answers, responses, stacked, standard_errors
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
 
@@ -96,7 +96,7 @@ class Ablation(Protocol):
         known = {0: batch.intact, self.of: shared}
         counts = pixel_counts(ranks[0].numel(), self.at, self.of)
         return stacked(
-            known[k] if k in known else responses(model, remove(~gone(ranks, count)), batch.labels)
+            known[k] if k in known else answers(model, remove(~gone(ranks, count)), batch.labels)
             for k, count in zip(self.at, counts, strict=True)
         )
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import pixel_counts, ranks_of, sums_from
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import Answers, answers, stacked
 from attrcheck.removal import removal as removals
-from attrcheck.tensors.images import exact
+from attrcheck.tensors.transfers import exact
 
 TIE = 1e-9
 """Relative to a map's largest group: means of equal pixels differ by rounding alone."""
@@ -47,14 +47,12 @@ class Saco(Protocol):
         pixels = ranks[0].numel()
         ends = pixel_counts(pixels, tuple(range(self.groups, -1, -1)), self.groups)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
-        steps = [batch.intact]
+        steps: list[Rows | Answers] = [batch.intact]
         for end, start in pairwise(ends):
             gone = (ranks >= start) & (ranks < end)
-            steps.append(responses(model, remove(~gone.to(batch.images.device)), batch.labels))
-        above = sums_from(values, ranks, ends)
-        sizes = np.maximum(-np.diff(ends), 1)
-        means = above.diff(dim=1).cpu().numpy() / sizes
-        return {**stacked(steps), "salience": means}
+            steps.append(answers(model, remove(~gone.to(batch.images.device)), batch.labels))
+        sizes = values.new_tensor([max(end - start, 1) for end, start in pairwise(ends)])
+        return stacked(steps, salience=sums_from(values, ranks, ends).diff(dim=1) / sizes)
 
     def reduce(self, rows: Rows) -> Reduction:
         """The votes of all pairs, image by image."""

@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows, Shared
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import pixel_counts
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import answers, stacked
 from attrcheck.ranks import pearson
 from attrcheck.removal import removal as removals
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.draws import shuffles, uniform_draws
-from attrcheck.tensors.images import exact
+from attrcheck.tensors.transfers import exact, fetched, sent
 
 TIE = 1e-9
 """Relative to the largest sum of a map: sums of equal pixels differ by rounding alone."""
@@ -120,7 +120,7 @@ class Losses(Shared):
         """Losses of the label's logit and probability; one pass for each set."""
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         left = stacked(
-            responses(model, remove(~gone.to(batch.images.device)), batch.labels)
+            answers(model, remove(~sent(gone, batch.images.device)), batch.labels)
             for gone in self.sets.masks(batch.seeds, *batch.images.shape[2:])
         )
         return {
@@ -153,10 +153,10 @@ class Sampled(Protocol):
         """The attribution of every set beside its losses, [N, sets]; no pass of the model."""
         values = exact(maps)
         sums = [
-            (values * gone.to(values.device)).sum((1, 2))
+            (values * sent(gone, values.device)).sum((1, 2))
             for gone in self.sets.masks(batch.seeds, *maps.shape[1:])
         ]
-        return {"attribution": torch.stack(sums, 1).cpu().numpy(), **shared}
+        return {**fetched({"attribution": torch.stack(sums, 1)}), **shared}
 
     def _sides(self, rows: Rows) -> tuple[Floats, Floats]:
         return rows["attribution"].astype(np.float64), rows[f"loss_{self.measure}"].astype(

@@ -3,6 +3,7 @@
     records/<dataset>-<model>-<observation>/<method>: rows of one method
     maps/<dataset>-<model>/<method>: its maps, for all protocols
     shared/<dataset>-<model>/<name>: rows that need no map
+    applies/<dataset>-<model>/<method>: why it does not, if so
     tuned/<dataset>-<model>/<name>: weights of a fine-tuned model
     checks/<check>/<method, protocol or suite>: the verdict, without rows
     locks/, aside/: who is computing what; files that could not be read
@@ -75,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an entry comes from: the hash of its key, whether it was in the store, since when."""
+    """Where an entry comes from: the hash of its key, whether an earlier run made it, and when."""
 
     fingerprint: str
     stored: bool
@@ -102,7 +103,7 @@ class Store:
     """Writes that failed; what they should have kept lives on in memory."""
 
     def __post_init__(self) -> None:
-        self._keeper = Keeper(self.folder, self.keep_maps)
+        self.keeper = Keeper(self.folder, self.keep_maps)
 
     def open(self) -> None:
         """Make the folder, hidden from git; one that is read-only serves what it holds."""
@@ -138,9 +139,9 @@ class Store:
         if (entry := self._read(path, name, key)) is not None:
             if self._is_drawn(path):
                 self._compare(path, entry, compute())
-            self._keeper.used(path)
+            self.keeper.used(path)
             return entry
-        if self.keep_maps == 0 and self._keeper.covers(path):
+        if self.keep_maps == 0 and self.keeper.covers(path):
             return replace(compute(), origin=_origin(key, stored=False))
         with self._lock(path, wait):
             if (entry := self._read(path, name, key)) is not None:
@@ -212,7 +213,7 @@ class Store:
             content = patiently(path.read_bytes)
             if content is None:  # just removed, as maps are that take too much room
                 return None
-            entry = _verified(content, head)
+            entry = _verified(content, head, self.run)
         except OSError as error:
             # Not its fault: too many open files, a network that is away. It stays where it is.
             why = f"{path} could not be read ({error.strerror}); computed again"
@@ -242,7 +243,7 @@ class Store:
         except OSError as error:
             self._complain(path, error)
         else:
-            self._keeper.wrote(path, len(content))
+            self.keeper.wrote(path, len(content))
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self._flat("aside", path)
@@ -314,7 +315,11 @@ def parse_head(raw: bytes) -> dict[str, Any]:
 
 def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
     """The head of an entry and all of it; ValueError if it is damaged, or not an entry."""
-    content = path.read_bytes()
+    return parse_entry(path.read_bytes())
+
+
+def parse_entry(content: bytes) -> tuple[dict[str, Any], Entry]:
+    """The entry in the bytes of a file; ValueError likewise."""
     head = parse_head(content)
     if head.get("schema") != SCHEMA:
         raise ValueError("of another version of attrcheck")
@@ -324,12 +329,13 @@ def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _verified(content: bytes, head: Mapping[str, Any]) -> Entry:
-    """The entry in a file with this head; ValueError unless it is what was written."""
+def _verified(content: bytes, head: Mapping[str, Any], run: str = "") -> Entry:
+    """The entry in a file with this head, as a run sees it; ValueError if it is damaged."""
     arrays, facts = dict(sorted(load(content).items())), head["facts"]
     if head.get("digest") != _digest(arrays, facts):
         raise ValueError("damaged: its contents do not match its digest")
-    origin = Origin(fingerprint(head["key"]), True, facts["created"], dict(facts["versions"]))
+    stored = not run or head.get("run") != run
+    origin = Origin(fingerprint(head["key"]), stored, facts["created"], dict(facts["versions"]))
     return Entry(arrays, dict(facts["info"]), origin)
 
 

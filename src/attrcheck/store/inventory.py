@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrcheck.store.entries import SCHEMA, SUFFIX, Key, read_head
 
-KINDS = ("records", "maps", "shared", "tuned", "checks")
+KINDS = ("records", "maps", "shared", "applies", "tuned", "checks")
 REPORT = "report"
 """The folder of a store in which the report of its last whole run is kept."""
 

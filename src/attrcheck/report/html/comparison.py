@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from attrcheck.report import changes
 from attrcheck.report.comparison import KINDS, Change, Comparison, Kind
 from attrcheck.report.html.board import Axis
-from attrcheck.report.html.page import asset, environment
+from attrcheck.report.html.page import fill
 
 OPEN = ("worse", "lost", "better", "gained")
 """Kinds of changes that are shown at once; the others are folded."""
@@ -20,7 +18,7 @@ OPEN = ("worse", "lost", "better", "gained")
 class Row:
     """Cells of a table, and a drawing in per cent of its axis.
 
-    hollow: where the old value is, if it is drawn.
+    before: where the old value is, if it is drawn.
     """
 
     cells: Sequence[str]
@@ -29,7 +27,7 @@ class Row:
     low: float
     high: float
     label: str
-    hollow: float | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,22 +42,18 @@ class Part:
 
 def render(comparison: Comparison) -> str:
     """The page; whatever is put into the template is escaped by it, and only there."""
-    return (
-        environment()
-        .get_template("comparison.html")
-        .render(
-            verdict=changes.verdict(comparison),
-            tone=_tone(comparison),
-            notes=changes.notes(comparison),
-            board=_board(comparison),
-            headers=changes.BOARD_HEADERS,
-            rests_on=changes.rests_on(comparison),
-            no_board=comparison.board_problem,
-            parts=_parts(comparison),
-            columns=changes.HEADERS,
-            differences=comparison.differences,
-            style=Markup(asset("style.css")),
-        )
+    return fill(
+        "comparison.html",
+        title="attrcheck comparison",
+        verdict=changes.verdict(comparison),
+        tone=_tone(comparison),
+        remarks=changes.notes(comparison),
+        board=_board(comparison),
+        headers=changes.BOARD_HEADERS,
+        rests_on=changes.rests_on(comparison),
+        no_board=comparison.board_problem,
+        parts=_parts(comparison),
+        columns=changes.HEADERS,
     )
 
 
@@ -82,7 +76,7 @@ def _board(comparison: Comparison) -> list[Row]:
         old, new = axis.place(entry.old.meta_rank), axis.place(entry.new.meta_rank)
         label = f"Meta-Rank {entry.old.meta_rank:+.2f}, now {entry.new.meta_rank:+.2f}"
         ends = min(old, new), max(old, new)
-        rows.append(Row([str(cell) for cell in shown], axis, new, *ends, label, hollow=old))
+        rows.append(Row([str(cell) for cell in shown], axis, new, *ends, label, before=old))
     return rows
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from attrcheck.engine.pictures import IMAGES, path_of
 from attrcheck.engine.results import Curve, Exhibit, MethodFacts
+from attrcheck.report import weighing
 from attrcheck.report.details import MAPS, CaseDetails, Details
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import BoardEntry, CaseEntry, Document, MethodVerdict
@@ -33,10 +34,15 @@ def of(document: Document, details: Details) -> Json:
     places = {name: place for place, name in enumerate(document.pairwise.methods)}
     wins = document.pairwise.probability
     seen = [places.get(name) for name in methods]
+    weights = weighing.of_document(document)
     return plain(
         {
             "methods": [_method(document, name) for name in methods],
-            "cases": [_case(case, methods, details.cases.get(case.id)) for case in document.cases],
+            "cases": [
+                {"weight": weight, **_case(case, methods, details.cases.get(case.id))}
+                for case, weight in zip(document.cases, weights, strict=True)
+            ],
+            "margins": document.separation.margins,
             "wins": [
                 [None if a is None or b is None else _rounded(wins[a][b], 3) for b in seen]
                 for a in seen

@@ -11,9 +11,9 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from attrcheck.report import consistency, laws, notable, protocols, terminal, trust
+from attrcheck.report import consistency, groups, laws, notable, protocols, terminal, trust
 from attrcheck.report.details import Details
-from attrcheck.report.html import board, data
+from attrcheck.report.html import board, critical, data
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run
 
@@ -26,33 +26,38 @@ SCRIPTS = (
 
 def render(document: Document, details: Details) -> str:
     """The page; whatever is put into the template is escaped by it, and only there."""
-    code = script()
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            document=document,
-            board=board.rows(document),
-            axis=board.axis(document.leaderboard),
-            columns=board.COLUMNS,
-            remarks=terminal.above(document),
-            no_board=terminal.no_board(document),
-            verdict=terminal.verdict(document),
-            tone=board.tone(document),
-            notable=notable.lines(document),
-            without_score=terminal.footer(document),
-            protocols=[*trust.protocols(document), *protocols.tables(document)],
-            checks=[*trust.tables(document), *laws.tables(document)],
-            consistency=consistency.tables(document),
-            facts=_facts(document.run),
-            versions=document.run.versions,
-            style=Markup(asset("style.css")),
-            script=Markup(code),
-            policy=_policy(code),
-            data=data.packed_json(data.of(document, details)),
-            pixels=[data.pixels(exhibit) for exhibit in details.exhibits],
-        )
+    return fill(
+        "page.html",
+        script(),
+        title="attrcheck report",
+        document=document,
+        board=board.rows(document),
+        axis=board.axis(document.leaderboard),
+        columns=board.COLUMNS,
+        letters=groups.legend(document),
+        critical=critical.diagram(document),
+        families=groups.families(document),
+        remarks=terminal.above(document),
+        no_board=terminal.no_board(document),
+        verdict=terminal.verdict(document),
+        tone=board.tone(document),
+        notable=notable.lines(document),
+        without_score=terminal.footer(document),
+        protocols=[*trust.protocols(document), *protocols.tables(document)],
+        checks=[*trust.tables(document), *laws.tables(document)],
+        consistency=consistency.tables(document),
+        facts=_facts(document.run),
+        versions=document.run.versions,
+        data=data.packed_json(data.of(document, details)),
+        pixels=[data.pixels(exhibit) for exhibit in details.exhibits],
     )
+
+
+def fill(template: str, code: str = "", **parts: Any) -> str:
+    """A page of the template in the common style; code: the one script that may run there."""
+    style = Markup(asset("style.css"))
+    page = environment().get_template(template)
+    return page.render(style=style, script=Markup(code), policy=_policy(code), **parts)
 
 
 @cache
@@ -63,10 +68,10 @@ def script() -> str:
 
 
 def _policy(code: str) -> str:
-    """What the page may do: run this one script, and ask nobody for anything."""
+    """What a page may do: run this one script, if any, and ask nobody for anything."""
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    script = f"script-src 'sha256-{digest}'"
-    return f"default-src 'none'; style-src 'unsafe-inline'; {script}; base-uri 'none'"
+    script = f"script-src 'sha256-{digest}'; " if code else ""
+    return f"default-src 'none'; style-src 'unsafe-inline'; {script}base-uri 'none'"
 
 
 def _facts(run: Run) -> dict[str, Any]:

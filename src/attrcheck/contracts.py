@@ -432,6 +432,7 @@ class Protocol(ABC):
     tuning: the fine-tuning that the model goes through before it is attributed and observed.
     training_images: how many to train networks on that observe in place of the model; see
     `retrain`.
+    arranges: whether it makes images of its own of those of the dataset; see `arrange`.
     shared: rows that need no map.
     """
 
@@ -443,6 +444,7 @@ class Protocol(ABC):
     most_images: int | None = None
     tuning: Tuning | None = None
     training_images: int = 0
+    arranges: bool = False
 
     @property
     def shared(self) -> Shared | None:
@@ -457,6 +459,21 @@ class Protocol(ABC):
     def observation(self) -> str:
         """The name of what is observed; protocols of one class and one name share their rows."""
         return ""
+
+    @property
+    def parts(self) -> Mapping[str, Protocol]:
+        """Protocols whose rows this one is reduced from, `row` of `part` as `part_row`.
+
+        What was observed of them is shared: such a protocol needs no pass of its own.
+        """
+        return {}
+
+    def arrange(self, pair: Pair) -> Dataset:
+        """Images to attribute in place of the pair's, with masks, if the protocol `arranges` some.
+
+        One for each image, of the same id. NotApplicableError if the model cannot take them.
+        """
+        raise TypeError(f"{type(self).__name__} arranges images, but has no `arrange`")
 
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +13,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Later, Method, Precision, Remote, Rows, Tuning
+from attrcheck.contracts import (
+    Batch,
+    Dataset,
+    Later,
+    Method,
+    Precision,
+    Protocol,
+    Remote,
+    Rows,
+    Tuning,
+)
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.plausibility import check_logits
@@ -22,7 +32,9 @@ from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
+from attrcheck.store.digests import digest
 from attrcheck.store.entries import Key
+from attrcheck.store.fingerprints import of_code, of_value
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
 from attrcheck.tensors.transfers import sent
@@ -253,6 +265,18 @@ def pair_of(
         key={},
         make=partial(in_memory, data),
     )
+
+
+def arranged(protocol: Protocol, pair: Pair) -> Pair:
+    """The pair with the images that the protocol makes of its own, if it does."""
+    return _arranged(protocol, pair) if protocol.arranges else pair
+
+
+@lru_cache(maxsize=2)
+def _arranged(protocol: Protocol, pair: Pair) -> Pair:
+    data = protocol.arrange(pair)
+    how = f"{type(protocol).__name__}.{digest(of_code(type(protocol)), of_value(protocol))}"
+    return pair.altered(how, dataset=data, whole=data)
 
 
 def check(pair: Pair) -> None:

@@ -91,6 +91,7 @@ def background(dataset: Dataset, images: Tensor) -> Tensor:
         "dummy_feature": 1e-3,
         "symmetry": 1e-3,
         "implementation_invariance": 1e-3,
+        "scaling": 1e-3,
     },
     family="gradient",
     passes=(STEPS, STEPS),

@@ -19,6 +19,7 @@ from attrcheck.plugin import collecting, controller, hookspecs, options, rooting
 
 if TYPE_CHECKING:
     from attrcheck.plugin.items import CaseItem, CheckItem
+    from attrcheck.plugin.lawful import LawItem
     from attrcheck.plugin.properties import Properties
 
 SENT = pytest.StashKey[str]()
@@ -69,7 +70,7 @@ def pytest_pycollect_makemodule(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item for each case, or for each check and what it looks at."""
+    """One item for each case, or for each check or law and what it looks at."""
     try:
         collecting.generate(metafunc)
     except AttrcheckError as error:
@@ -159,6 +160,15 @@ def attr_protocol_check(request: pytest.FixtureRequest) -> CheckItem:
 def attr_experiment(request: pytest.FixtureRequest) -> CheckItem:
     """A check of the harness as a whole."""
     return _check_item(request)
+
+
+@pytest.fixture
+def attr_law(request: pytest.FixtureRequest) -> LawItem:
+    """A law of a protocol, a removal, a method or the fusion; `attr_law.run()` tries it."""
+    from attrcheck.plugin.items import worker_of
+    from attrcheck.plugin.lawful import LawItem
+
+    return LawItem(request.param, request.config, worker_of(request.config), _sender(request))
 
 
 def _check_item(request: pytest.FixtureRequest) -> CheckItem:

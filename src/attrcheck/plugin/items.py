@@ -28,6 +28,7 @@ from attrcheck.engine.results import (
     Delivery,
     Envelope,
     Exhibit,
+    LawResult,
     RunSettings,
 )
 from attrcheck.engine.settings import cores
@@ -130,7 +131,8 @@ class CaseItem:
         """What the report shows of the pair, once per process; maps come from the store."""
         exhibited = self.config.stash.setdefault(EXHIBITED, set())
         evaluation = lab.evaluation(self.case)
-        if evaluation.protocol.tuning is not None or self.case.pair in exhibited:
+        protocol = evaluation.protocol
+        if protocol.tuning or protocol.arranges or self.case.pair in exhibited:
             return None
         exhibited.add(self.case.pair)
         outcomes = result.outcomes.items()
@@ -255,6 +257,7 @@ def envelope(
     check: CheckResult | None = None,
     exhibit: Exhibit | None = None,
     delivery: Delivery | None = None,
+    law: LawResult | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
@@ -269,9 +272,10 @@ def envelope(
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
-        keys=dict(_keys(settings.methods)) if check is None else {},
+        keys=dict(_keys(settings.methods)) if check is None and law is None else {},
         exhibit=exhibit,
         delivery=delivery,
+        law=law,
     )
 
 

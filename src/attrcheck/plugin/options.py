@@ -47,7 +47,7 @@ class Option:
 
 
 NONE = "none"
-"""Selects no check."""
+"""Selects no check, or no law."""
 GLOBS = "comma-separated globs, !glob excludes"
 SPECS = {
     "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
@@ -64,6 +64,12 @@ OPTIONS = [
             metavar="GLOBS",
         )
         for kind in SELECTIONS
+    ),
+    Option(
+        "laws",
+        f"laws to try: {GLOBS}; or {NONE} for no laws at all",
+        "",
+        metavar="GLOBS",
     ),
     Option(
         "suite",
@@ -257,6 +263,11 @@ def share(config: pytest.Config, name: str) -> float:
 def unchecked(config: pytest.Config) -> bool:
     """Whether no check is wanted."""
     return str(value(config, "checks")).strip() == NONE
+
+
+def lawless(config: pytest.Config) -> bool:
+    """Whether no law is wanted."""
+    return str(value(config, "laws")).strip() == NONE
 
 
 def gates(config: pytest.Config) -> list[Gate]:

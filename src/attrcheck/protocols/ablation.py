@@ -104,7 +104,7 @@ class Ablation(Protocol):
         """Accuracies are summed in whole numbers, so that equal areas are equal."""
         kind = np.int64 if self.measure == "correct" else np.float64
         values = rows[self.measure].astype(kind)
-        weights, total = self._weights()
+        weights, total = self.weights()
         areas = values @ weights
         n = len(values)
         return Reduction(
@@ -114,7 +114,7 @@ class Ablation(Protocol):
             errors=standard_errors(values),
         )
 
-    def _weights(self) -> tuple[NDArray[np.int64], int]:
+    def weights(self) -> tuple[NDArray[np.int64], int]:
         """The weight of each step in the area, in whole numbers, and their sum."""
         if self.area == "mean":
             return np.ones(len(self.at), dtype=np.int64), len(self.at)

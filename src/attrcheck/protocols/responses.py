@@ -57,6 +57,11 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
+def named(parts: Mapping[str, Rows]) -> Rows:
+    """Rows of several protocols side by side: `row` of `part` becomes `part_row`."""
+    return {f"{part}_{name}": row for part, rows in parts.items() for name, row in rows.items()}
+
+
 def standard_errors(values: NDArray[np.generic]) -> NDArray[np.float64]:
     """Of the means over images of [N, steps]; NaN for a single image."""
     if len(values) < 2:

@@ -41,6 +41,16 @@ def uniform(images: Tensor, keep: Tensor, *, seeds: Sequence[int]) -> Tensor:
     return torch.where(keep[:, None].bool(), images, noise)
 
 
+@removal("histogram", fixed=True)
+def histogram(images: Tensor, keep: Tensor, *, seeds: Sequence[int]) -> Tensor:
+    """The colour of another pixel of the image, any of them, drawn for each from its seed."""
+    flat = images.flatten(2)
+    draws = uniform_draws(tuple(seeds), (flat.shape[2],)).to(images.device)
+    places = (draws * flat.shape[2]).long().clamp(max=flat.shape[2] - 1)
+    drawn = flat.gather(2, places[:, None].expand_as(flat)).view_as(images)
+    return torch.where(keep[:, None].bool(), images, drawn)
+
+
 @removal("blur", fixed=True)
 def blur(images: Tensor, keep: Tensor, sigma: float = SIGMA, radius: float = RADIUS) -> Tensor:
     """A Gaussian blur, its lengths in sides of the image, borders reflected."""

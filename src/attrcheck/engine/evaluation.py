@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -192,6 +193,10 @@ class Evaluation:
 
     def rows(self) -> dict[str, Rows]:
         """The rows of every method that is applicable and does not fail; the item tells who is."""
+        return copy.deepcopy(self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[str, Rows]:
         observed = self.observe_all()
         return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
 

@@ -46,6 +46,7 @@ class Lab:
     cases: tuple[Case, ...] = ()
     progress: Progress = field(default=lambda text: None)
     elsewhere: Callable[[Case], Mapping[str, Outcome]] = field(default=lambda case: {})
+    _last: dict[tuple[Case, Settings], Evaluation] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, settings: Settings) -> Lab:
@@ -60,9 +61,13 @@ class Lab:
         return cls(settings, store, loader)
 
     def evaluation(self, case: Case) -> Evaluation:
-        """The case as the run evaluates it."""
-        ended = self.elsewhere(case)
-        return Evaluation(case, self.settings, self.store, self.loader, ended=ended)
+        """The case as the run evaluates it; the last one stays, as checks look at it in turn."""
+        wanted = case, self.settings
+        if wanted not in self._last:
+            ended = self.elsewhere(case)
+            self._last.clear()
+            self._last[wanted] = Evaluation(*wanted, self.store, self.loader, ended=ended)
+        return self._last[wanted]
 
     def few(
         self,

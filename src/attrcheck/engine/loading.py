@@ -19,7 +19,7 @@ from attrcheck.datasets.pixels import in_memory, pictures_of, view
 from attrcheck.datasets.receiving import received
 from attrcheck.engine import keys
 from attrcheck.engine.fitting import fitted
-from attrcheck.engine.pairs import Forms, Pair, Source, forms_of
+from attrcheck.engine.pairs import NETWORKS, Forms, Pair, Source, forms_of
 from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.tuned import tuned
 from attrcheck.errors import ModelError
@@ -31,6 +31,8 @@ from attrcheck.training.weights import load_weights
 
 KEPT = 2
 """Pairs, networks and datasets that stay loaded: the next item likely needs one of them again."""
+LIGHT = 2**28
+"""Bytes of networks, and of the datasets that they see, that stay loaded beyond that."""
 
 T = TypeVar("T")
 
@@ -46,6 +48,13 @@ class Trained:
     forms: Forms
     key: Key
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def size(self) -> int:
+        """Bytes of its weights, in all forms, and of the images if these are in memory."""
+        images, built = self.data.images, self.forms.built
+        weights: int = sum(value.nbytes for value in [*built.parameters(), *built.buffers()])
+        seen = images.nbytes if isinstance(images, Tensor) else 0
+        return len(NETWORKS) * weights + seen
 
 
 @dataclass
@@ -115,7 +124,7 @@ class Loader:
     def trained(self, dataset: str, model: str, tuning: Tuning | None = None) -> Trained:
         """A model with its weights, and the dataset as it sees it."""
         key = dataset, model, tuning
-        return _kept(self._trained, key, lambda: self._build(dataset, model, tuning))
+        return _kept(self._trained, key, lambda: self._build(dataset, model, tuning), Trained.size)
 
     def _build(self, dataset: str, model: str, tuning: Tuning | None) -> Trained:
         raw, spec = self.dataset(dataset), models.get(model)
@@ -193,11 +202,16 @@ def seen_by(built: Model, raw: Dataset | Pictures, name: str) -> Dataset:
     return view(raw, wanted)
 
 
-def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
-    """What is remembered under a key, else loaded; the oldest is forgotten."""
+def _kept(
+    memory: OrderedDict[Any, T],
+    key: Any,
+    load: Callable[[], T],
+    size: Callable[[T], int] = lambda value: LIGHT,
+) -> T:
+    """What is remembered under a key, else loaded; the oldest is forgotten if all are too heavy."""
     if key not in memory:
         memory[key] = load()
-        while len(memory) > KEPT:
+        while len(memory) > KEPT and sum(map(size, memory.values())) > LIGHT:
             memory.popitem(last=False)
     memory.move_to_end(key)
     return memory[key]

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from attrcheck.consistency import LEAST_METHODS, Table
+from attrcheck.consistency import LEAST_METHODS
 from attrcheck.contracts import Case
+from attrcheck.table import Table
 
 NAN = np.nan
 # Few values, so that ties are common; a fifth of the scores are absent.

@@ -10,12 +10,12 @@ from scipy import stats
 from attrcheck.consistency import (
     Agreements,
     Concordance,
-    Table,
     band,
     concordance,
     correlations,
     study,
 )
+from attrcheck.table import Table
 from tests.score_tables import NAN, slow_correlation, table, tables
 
 

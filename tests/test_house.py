@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(os.environ.get("ATTRCHECK_ROOT") or Path(__file__).parent.parent)
 
 FLOORS = (
-    ("errors", "contracts", "specs", "pace", "ranks", "tallies", "metarank"),
+    ("errors", "contracts", "specs", "pace", "ranks", "tallies", "metarank", "separation", "table"),
     ("registry", "consistency", "gate", "deciding"),
     ("store", "tensors"),
     ("graph", "isolation"),

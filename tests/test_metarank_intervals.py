@@ -28,7 +28,12 @@ def intervals(scores, groups, higher_is_better=True, tolerance=0.0, **options):
         standings(sign * np.asarray(case).T, width)
         for case, sign, width in zip(scores, signs, within, strict=True)
     ]
-    return metarank.intervals(cases, groups, tolerance=tolerance, **options)
+    return of_standings(cases, groups, tolerance=tolerance, **options)
+
+
+def of_standings(cases, groups, level=0.95, **options):
+    """Those of standings."""
+    return metarank.ends(metarank.resample(cases, groups, **options), level)
 
 
 def ends(*arguments, **options):
@@ -155,8 +160,8 @@ def test_too_few_usable_samples_give_nan():
         ((2, 0, 3), "ab", {}, r"of one shape, not \[\]"),
         ((0, 2, 3), "", {}, r"of one shape, not \[\]"),
         ((2, 1, 3), "ab", {"samples": 0}, "samples 0 must be >= 1"),
-        ((2, 1, 3), "ab", {"level": 1.0}, "level 1.0 between 0 and 1"),
-        ((2, 1, 3), "ab", {"level": 0.0}, "level 0.0 between 0 and 1"),
+        ((2, 1, 3), "ab", {"level": 1.0}, "level 1.0 must lie between 0 and 1"),
+        ((2, 1, 3), "ab", {"level": 0.0}, "level 0.0 must lie between 0 and 1"),
         ((2, 1, 3), "ab", {"smoothing": 0.0}, "smoothing"),
         ((2, 1, 3), "ab", {"clip": 0.6}, "clip"),
         ((2, 1, 3), "ab", {"tolerance": -1.0}, "tolerance"),
@@ -165,12 +170,12 @@ def test_too_few_usable_samples_give_nan():
 )
 def test_bad_input_is_named(shape, groups, options, message):
     with pytest.raises(ValueError, match=message):
-        metarank.intervals(np.ones(shape, dtype=np.uint8), groups, **options)
+        of_standings(np.ones(shape, dtype=np.uint8), groups, **options)
 
 
 def test_cases_of_different_shapes_are_refused():
     with pytest.raises(ValueError, match=r"of one shape, not \[\(1, 2\), \(3, 2\)\]"):
-        metarank.intervals([np.ones((1, 2), "u1"), np.ones((3, 2), "u1")], "ab")
+        of_standings([np.ones((1, 2), "u1"), np.ones((3, 2), "u1")], "ab")
 
 
 def test_infinite_scores_are_refused():
@@ -183,8 +188,8 @@ def test_a_case_without_resamples_has_no_say_but_its_group_is_drawn():
     first, second = standings(rng.normal(size=(20, 4))), np.empty((0, 4), dtype=np.uint8)
     absent = np.zeros((20, 4), dtype=np.uint8)
     for groups in ("aa", "ab"):
-        with_none = metarank.intervals([first, second], groups)
-        np.testing.assert_array_equal(with_none, metarank.intervals([first, absent], groups))
+        with_none = of_standings([first, second], groups)
+        np.testing.assert_array_equal(with_none, of_standings([first, absent], groups))
 
 
 @given(
@@ -207,7 +212,7 @@ def test_agrees_with_the_oracle(seed, tolerance, absent, clip):
 
 def test_standings_of_both_kinds_count_together():
     row = [[0.0, 0.6, 1.2]]
-    low, _ = metarank.intervals(
+    low, _ = of_standings(
         [standings(row, 1.0), standings([[3.0, 2.0, 1.0]])], "aa", tolerance=1.0, samples=1
     )
     fused = fuse([[0, 0.6, 1.2], [30, 20, 10]], tolerance=1.0)
@@ -218,6 +223,6 @@ def test_threads_and_kinds_change_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     cases = [standings(rng.normal(size=(20, 8)).round(1)) for _ in range(6)]
     cases[0][:, :2] = cases[1][:, 2:4] = 0
-    plain = metarank.intervals(cases, "aabbcc", samples=200)
+    plain = of_standings(cases, "aabbcc", samples=200)
     monkeypatch.setattr("attrcheck.metarank.LARGE", 0)
-    np.testing.assert_allclose(metarank.intervals(cases, "aabbcc", samples=200), plain, atol=1e-12)
+    np.testing.assert_allclose(of_standings(cases, "aabbcc", samples=200), plain, atol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import combinations
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from attrcheck import metarank
 from attrcheck.contracts import Case
 from attrcheck.ranks import average_ranks, defined, spearman
-from attrcheck.tallies import Tally, tally
+from attrcheck.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -127,34 +127,6 @@ class Consistency:
     cases: list[CaseAgreement]
     without_protocol: list[WithoutProtocol]
     pairs: list[Agreement]
-
-
-@dataclass(frozen=True)
-class Table:
-    """The scores of a run, [cases, methods] with NaN where absent, and what follows from them."""
-
-    cases: Sequence[Case]
-    methods: Sequence[str]
-    scores: Floats
-    higher_is_better: NDArray[np.bool_]
-    tolerance: float = 0.0
-
-    @cached_property
-    def ranks(self) -> Floats:
-        """[cases, methods], 1 is best, NaN where a method has no score."""
-        rows = [
-            metarank.case_ranks(row, higher_is_better=bool(up), tolerance=self.tolerance)
-            for row, up in zip(self.scores, self.higher_is_better, strict=True)
-        ]
-        return np.array(rows, dtype=np.float64).reshape(self.scores.shape)
-
-    def tally(self, kept: NDArray[np.bool_] | Sequence[int] | slice = slice(None)) -> Tally:
-        """Who beat whom in the cases kept."""
-        return tally(
-            self.scores[kept],
-            higher_is_better=self.higher_is_better[kept],
-            tolerance=self.tolerance,
-        )
 
 
 def study(table: Table, checkpoints: Iterable[tuple[str, str, float]] = ()) -> Consistency:
@@ -285,16 +257,15 @@ def with_board(table: Table) -> tuple[list[CaseAgreement], list[WithoutProtocol]
 
     A case has a vote on the board that it is compared with, but none in `with_others`.
     """
-    total = table.tally()
-    whole = metarank.board(total)
+    whole = table.board() if len(table.cases) else np.full(len(table.methods), np.nan)
     if not np.isfinite(whole).any():
         return [], []
     ids, protocols = (
         np.array([getattr(case, name) for case in table.cases]) for name in ("id", "protocol")
     )
     names = np.unique(protocols)
-    others = np.array([metarank.board(total - table.tally([i])) for i in range(len(ids))])
-    rest = np.array([metarank.board(total - table.tally(protocols == name)) for name in names])
+    others = np.array([table.board([i]) for i in range(len(ids))])
+    rest = np.array([table.board(np.flatnonzero(protocols == name)) for name in names])
     cases = [
         CaseAgreement(
             **vars(change),

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attrcheck.tallies import Standings, Tally, checked, per_case, tally, tally_standings
+from attrcheck.tallies import (
+    Standings,
+    Tally,
+    checked,
+    per_case,
+    relative,
+    tally,
+    tally_standings,
+    weighted,
+)
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +77,7 @@ def fuse(
     clip: float | None = None,
     tolerance: ArrayLike = 0.0,
     names: Sequence[str] | None = None,
+    weights: ArrayLike | None = None,
 ) -> MetaRank:
     """Fuse scores [cases, methods], NaN where absent, into a scale kappa of sum zero.
 
@@ -75,7 +85,9 @@ def fuse(
     L_ij = ln((S_ij + a) / (n_ij - S_ij + a)), S_ij counts wins of i over j and half of the ties
     among their n_ij common cases, and a is `smoothing`. With `clip=eps` (the paper's mode)
     L_ij = logit(S_ij / n_ij clipped to [eps, 1 - eps]) instead. Scores that differ by at most
-    `tolerance` tie; it and `higher_is_better` are one value or one per case.
+    `tolerance` tie; it and `higher_is_better` are one value or one per case. With `weights`, one
+    per case, S and n are sums of weights that were brought to a mean of 1: only their ratios count,
+    and there is as much evidence as there are cases.
 
     >>> fuse([[0.9, 0.5], [0.8, 0.1]]).kappa.round(3).tolist()  # +-ln(2.5 / 0.5) / 2
     [0.805, -0.805]
@@ -85,7 +97,7 @@ def fuse(
     if len(labels) != scores.shape[1] or not labels:
         raise ValueError(f"{len(labels)} names do not fit scores of shape {scores.shape}")
     _check_mapping(smoothing, clip)
-    tallied = tally(scores, higher_is_better=higher_is_better, tolerance=tolerance)
+    tallied = tally(scores, higher_is_better=higher_is_better, tolerance=tolerance, weights=weights)
     probability, logit = _pairwise(tallied, smoothing, clip)
     met = tallied.compared > 0
     if len(groups := _groups(met)) > 1:
@@ -136,7 +148,7 @@ def places(kappa: Floats) -> Floats:
     return np.asarray(1.0 + above.sum(axis=1), dtype=np.float64)
 
 
-def intervals(
+def resample(
     replicates: Sequence[Standings],
     groups: Sequence[str],
     *,
@@ -144,17 +156,18 @@ def intervals(
     clip: float | None = None,
     tolerance: ArrayLike = 0.0,
     samples: int = 1000,
-    level: float = 0.95,
     seed: int = 0,
-) -> tuple[Floats, Floats]:
-    """Percentile intervals (low, high) of each method's kappa, from a two-stage bootstrap.
+    weights: ArrayLike | None = None,
+) -> Floats:
+    """kappa of each method on samples of a two-stage bootstrap, [samples, methods].
 
     `replicates` has for each case its `standings` [R, methods] on R resamples of the images, the
     same resamples for all cases of one group (its dataset x model pair); a case without a score may
     have none. A sample draws as many groups as there are, with replacement, and for each draw one
     replicate of all its cases: cases that share images stay together. With a single group only the
     images are resampled. A sample in which the methods do not connect is skipped; where fewer than
-    a quarter remain, the ends are NaN. `tolerance`, one or one per case, is that of the standings.
+    a quarter remain, there are none. `tolerance`, one or one per case, is that of the standings.
+    `weights` are those of `fuse`; a sample keeps the weights of its cases.
     """
     cases = [np.asarray(case) for case in replicates]
     resamples, size = _shape(cases)
@@ -162,28 +175,43 @@ def intervals(
     _check_mapping(smoothing, clip)
     if len(groups) != len(cases):
         raise ValueError(f"{len(groups)} groups do not fit replicates of {len(cases)} cases")
-    if samples < 1 or not 0 < level < 1:
-        raise ValueError(f"samples {samples} must be >= 1 and level {level} between 0 and 1")
+    if samples < 1:
+        raise ValueError(f"samples {samples} must be >= 1")
+    factors = relative(np.ones(len(cases)) if weights is None else weights, len(cases))
     # Groups in a fixed order: the result does not depend on the order of the cases.
     labels = [str(group) for group in groups]
-    members: dict[str, list[tuple[Standings, float]]] = {label: [] for label in sorted(labels)}
-    for label, case, within in zip(labels, cases, tolerances, strict=True):
-        members[label] += [(case, float(within))] if len(case) else []
+    members: dict[str, list[tuple[Standings, float, float]]] = {
+        label: [] for label in sorted(labels)
+    }
+    for label, case, within, factor in zip(labels, cases, tolerances, factors, strict=True):
+        members[label] += [(case, float(within), float(factor))] if len(case) else []
     parts = list(members.values())
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(parts), size=(samples, len(parts)))
     replicate = rng.integers(resamples, size=drawn.shape)
 
     def kappa(chosen: NDArray[np.intp], at: NDArray[np.intp]) -> Floats | None:
-        draws = zip(chosen, at, strict=True)
-        rows = [(case[row], within) for part, row in draws for case, within in parts[part]]
-        return _fit(tally_standings(rows, size), smoothing, clip)
+        rows: dict[float, list[tuple[Standings, float]]] = {}
+        for part, row in zip(chosen, at, strict=True):
+            for case, within, factor in parts[part]:
+                rows.setdefault(factor, []).append((case[row], within))
+        tallied = [(factor, tally_standings(alike, size)) for factor, alike in rows.items()]
+        return _fit(weighted(tallied or [(1.0, tally_standings([], size))]), smoothing, clip)
 
     # With many methods nearly all the time is numpy's, which lets threads run side by side.
     with ThreadPoolExecutor(os.cpu_count() if size > LARGE else 1) as pool:
         kappas = [found for found in pool.map(kappa, drawn, replicate) if found is not None]
     if len(kappas) < USABLE * samples:
-        return np.full(size, np.nan), np.full(size, np.nan)
+        return np.empty((0, size))
+    return np.array(kappas)
+
+
+def ends(kappas: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Percentile intervals (low, high) of what was resampled, column by column; NaN without any."""
+    if not 0 < level < 1:
+        raise ValueError(f"level {level} must lie between 0 and 1")
+    if not len(kappas):
+        return np.full(kappas.shape[1], np.nan), np.full(kappas.shape[1], np.nan)
     low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 
@@ -217,6 +245,9 @@ def _fit(tallied: Tally, smoothing: float, clip: float | None) -> Floats | None:
         return None
     if clip is not None:
         return _scale(_pairwise(tallied, smoothing, clip)[1].sum(axis=1), met)
+    if tallied.twice.dtype.kind == "f":
+        log = np.log(tallied.wins + smoothing)
+        return _scale((log - log.T).sum(axis=1), met)
     # Few different numbers of wins, so few logarithms.
     log = np.log(np.arange(tallied.twice.max() + 1) / 2 + smoothing)[tallied.twice]
     return _scale((log - log.T).sum(axis=1), met)

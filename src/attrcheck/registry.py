@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from attrcheck.errors import AttrcheckError, suggest
+from attrcheck.errors import AttrcheckError, cut, suggest
 from attrcheck.specs import ALIAS, NAME, Spec, id_of, is_path, parse
 
 LONGEST = 100
@@ -300,3 +300,10 @@ def select(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
         if any(fnmatch.fnmatchcase(name, part) for part in include)
         and not any(fnmatch.fnmatchcase(name, part) for part in exclude)
     ]
+
+
+def summary(registered: Any) -> str:
+    """The first line of the docstring of the function behind a registered thing."""
+    values = (getattr(value, "func", value) for value in vars(registered).values())
+    function = next((value for value in values if inspect.isfunction(value)), None)
+    return cut((inspect.getdoc(function) or "").partition("\n")[0]) if function else ""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int32]
+Numbers: TypeAlias = NDArray[Any]
+"""Counts, or floats where cases weigh."""
 Standings: TypeAlias = NDArray[Any]
 """Integers, 0 the absent, or floats, NaN the absent: of either the higher is the better."""
 
@@ -28,12 +30,13 @@ class Tally:
     """Who beat whom in some cases; tallies of other cases can be added and taken away, exactly.
 
     twice: 2 S, [m, m], where S counts wins and half of the ties. compared: in how many cases two
-    methods met, [m, m] with a zero diagonal. present: in how many a method took part, [m].
+    methods met, [m, m] with a zero diagonal. present: in how many a method took part, [m]. Where
+    cases weigh, see `weighted`, these are sums of weights.
     """
 
-    twice: Counts
-    compared: Counts
-    present: Counts
+    twice: Numbers
+    compared: Numbers
+    present: Numbers
 
     @property
     def wins(self) -> Floats:
@@ -54,12 +57,45 @@ class Tally:
 
 
 def tally(
-    scores: ArrayLike, *, higher_is_better: ArrayLike = True, tolerance: ArrayLike = 0.0
+    scores: ArrayLike,
+    *,
+    higher_is_better: ArrayLike = True,
+    tolerance: ArrayLike = 0.0,
+    weights: ArrayLike | None = None,
 ) -> Tally:
     """Who beat whom in these cases; see `fuse`."""
     scores = checked(scores, "cases, methods")
     signs, tolerances = per_case(len(scores), higher_is_better, tolerance)
-    return _tally(scores * signs[:, None], tolerances)
+    rising = scores * signs[:, None]
+    if weights is None:
+        return _tally(rising, tolerances)
+    factors = relative(weights, len(scores))
+    return weighted(
+        (float(factor), _tally(rising[factors == factor], tolerances[factors == factor]))
+        for factor in (np.unique(factors) if len(factors) else np.ones(1))
+    )
+
+
+def weighted(parts: Iterable[tuple[float, Tally]]) -> Tally:
+    """That of tallies of which each counts so much; a single one of weight 1 stays as it is.
+
+    A case of weight 2 counts like the case twice. Who never met has exactly 0 comparisons.
+    """
+    some = list(parts)
+    if len(some) == 1 and some[0][0] == 1:
+        return some[0][1]
+    scaled = [Tally(w * one.twice, w * one.compared, w * one.present) for w, one in some]
+    return reduce(Tally.__add__, scaled)
+
+
+def relative(weights: ArrayLike, cases: int) -> Floats:
+    """Weights of cases, brought to a mean of 1; so equal ones are exactly 1, whatever they were."""
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (cases,) or not np.all((array > 0) & np.isfinite(array)):
+        raise ValueError(f"weights must be one number > 0 for each of {cases} cases")
+    if not cases or np.all(array == array[0]):
+        return np.ones(cases)
+    return np.asarray(array / array.mean(), dtype=np.float64)
 
 
 def standings(scores: ArrayLike, tolerance: float = 0.0) -> Standings:

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 import attrcheck
 from attrcheck.contracts import Case
-from attrcheck.engine.cases import table
+from attrcheck.engine.cases import families, table
+from attrcheck.protocols.ablation import Ablation
 from attrcheck.registry import NAME, RegistryError
 
 NAMES = st.from_regex(NAME, fullmatch=True)
@@ -81,3 +82,29 @@ def test_smoke_takes_one_embedded_model_a_dataset_in_turn_and_all_of_a_users(tin
     assert len({case.pair for case in neither}) == 1
     asked = table(dataset="digits", model="vgg", protocol="morf", profile="smoke")
     assert [case.pair for case in asked] == ["digits-vgg"]
+
+
+def test_protocols_of_one_class_or_of_its_heirs_are_a_family(registries):
+    class Mine(attrcheck.Protocol):
+        higher_is_better = True
+
+        def observe(self, model, batch, maps, shared):
+            return {}
+
+        def reduce(self, rows):
+            return attrcheck.Reduction(0.0)
+
+    class Heir(Ablation):
+        pass
+
+    attrcheck.protocol("mine")(Mine)
+    heir = {"most_relevant_first": True, "higher_is_better": False}
+    attrcheck.protocol("heir")(lambda: Heir(**heir))
+    expected = {
+        **dict.fromkeys(("morf", "ids_updated", "morf:blur", "heir"), "ablation"),
+        "sds": "single_deletion",
+        "pointing_game": "ground_truth",
+        "soundness": "soundness",
+        "mine": "own",
+    }
+    assert families([Case("a", "x", name) for name in expected], "smoke") == expected

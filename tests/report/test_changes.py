@@ -28,7 +28,7 @@ def test_the_gist_names_method_cases_and_sizes():
     first, second = changes.gist(WORSE)
     assert first == "against old.json: 2 worse, of the scores of 2 cases x 2 methods"
     assert second == (
-        "mine: Meta-Rank +0.80 -> -0.80; "
+        "mine: Meta-Rank +0.80 -> -0.80 (change [-1.61, -1.61]); "
         "worse in a-x-down (+0.3 [+0.3, +0.3]), a-x-up (-0.3 [-0.3, -0.3])"
     )
 
@@ -45,8 +45,8 @@ def test_the_gist_says_what_is_refused_and_what_differs():
 def test_the_terminal_has_both_boards_side_by_side_and_the_scores_that_moved():
     lines = changes.render(WORSE).splitlines()
     board = lines[lines.index("Board") + 4 :]
-    assert board[0].split() == ["1", "2", "other", "+0.80", "-0.80", "+1.61"]
-    assert board[1].split() == ["2", "1", "mine", "-0.80", "+0.80", "-1.61", "2"]
+    assert board[0].split() == ["1", "2", "other", "+0.80", "+1.61", "[+1.61,", "+1.61]"]
+    assert board[1].split() == ["2", "1", "mine", "-0.80", "-1.61", "[-1.61,", "-1.61]", "2"]
     moved = lines[lines.index("Scores that moved") + 4]
     assert moved.split() == [
         *("worse", "mine", "a-x-down", "0.2408", "0.5408", "+0.3", "[+0.3,", "+0.3]"),

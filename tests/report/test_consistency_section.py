@@ -5,6 +5,7 @@ from attrcheck import consistency as agreement
 from attrcheck.contracts import Case
 from attrcheck.report import consistency
 from attrcheck.report.types import Pairwise
+from attrcheck.table import Table
 from tests.report.samples import empty
 
 UP, OTHER, DOWN = [4, 3, 2, 1], [4, 2, 3, 1], [1, 2, 3, 4]
@@ -13,7 +14,7 @@ UP, OTHER, DOWN = [4, 3, 2, 1], [4, 2, 3, 1], [1, 2, 3, 4]
 def document(rows, checkpoints=(), residual=0.25):
     """The part of a document that the section shows, of rows by case."""
     scores = np.array(list(rows.values()), dtype=float).reshape(len(rows), -1)
-    table = agreement.Table(
+    table = Table(
         [Case.of(case) for case in rows],
         list("wxyz")[: scores.shape[1]],
         scores,

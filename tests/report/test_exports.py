@@ -10,7 +10,7 @@ import pytest
 from attrcheck.cli import main
 from attrcheck.cli.reports import REPORT_FORMATS
 from attrcheck.errors import AttrcheckError
-from attrcheck.report import exports, files
+from attrcheck.report import exports, files, groups
 from attrcheck.report.details import Details
 from tests.report.pages import IMAGES, page
 from tests.report.samples import empty
@@ -86,7 +86,7 @@ def test_latex_prints_the_board_and_escapes_names():
     text = exports.as_latex(*page(methods=["one_two%", r"a\b"]))
     first, rest = text.split("\n", 1)
     assert first == r"% 6 cases; needs \usepackage{booktabs}"
-    assert rest.startswith("\\begin{tabular}{rlrrrr}\n\\toprule\n")
+    assert rest.startswith("\\begin{tabular}{rlrrlrr}\n\\toprule\n")
     assert text.endswith("\\bottomrule\n\\end{tabular}\n")
     assert r"1 & one\_two\% & $\mathbf{+" in text
     assert r"a\textbackslash{}b" in text
@@ -102,7 +102,8 @@ def test_latex_has_the_best_of_each_column_in_bold_as_it_is_printed():
     ]
     text = exports.as_latex(replace(document, leaderboard=board), details)
     cells = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines()[5:8]]
-    assert [[row[2], row[4], row[5]] for row in cells] == [
+    assert [row[4] for row in cells] == [groups.short(entry.letters) for entry in board]
+    assert [[row[2], row[5], row[6]] for row in cells] == [
         [r"$\mathbf{+1.23}$", r"$\mathbf{2.0}$", r"$\mathbf{50}$"],
         [r"$\mathbf{+1.23}$", r"$\mathbf{2.0}$", "--"],
         ["$+0.50$", "$3.0$", "$25$"],

@@ -35,8 +35,8 @@ def test_a_broken_gate_names_method_cases_and_size():
         "mine.meta_rank is -0.8047, wanted >= baseline - 0.1 = 0.7047 (baseline 0.8047, changed "
         "by -1.61; higher is better)",
         "compared over 2 cases x 2 methods that this run and old.json have",
-        "mine: Meta-Rank +0.80 -> -0.80; worse in a-x-down (+0.3 [+0.3, +0.3]), a-x-up (-0.3 "
-        "[-0.3, -0.3])",
+        "mine: Meta-Rank +0.80 -> -0.80 (change [-1.61, -1.61]); worse in a-x-down (+0.3 [+0.3, "
+        "+0.3]), a-x-up (-0.3 [-0.3, -0.3])",
     ]
     assert decide("mine.meta_rank >= baseline", world(mine=0.45), world()).passed
 

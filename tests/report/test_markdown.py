@@ -64,7 +64,7 @@ def test_the_board_is_a_table(two):
     row = cells(markdown.render(two), "1")
     assert row[1] == "two"
     assert row[-1] == "0.1000"
-    assert len(row) == len(cells(markdown.render(two), "#")) == 8
+    assert len(row) == len(cells(markdown.render(two), "#")) == 9
 
 
 def test_methods_without_a_score_are_listed_with_the_reason(two):

@@ -28,6 +28,7 @@ def entry(rank, method, **changes):
         mean_rank=1.5,
         wins=0.666,
         beats_random=Counts(2, of=3),
+        letters="ac",
     )
     return replace(plain, **changes)
 
@@ -45,7 +46,7 @@ def case(name="a-x-up", images=128, **scores):
 @pytest.fixture
 def document():
     """A complete run of two methods in one case."""
-    poor = {"meta_rank": -1.234, "low": None, "high": None, "wins": None}
+    poor = {"meta_rank": -1.234, "low": None, "high": None, "wins": None, "letters": ""}
     return empty(
         settings=settings(["saliency", "random"], images=128, seed=3, of_methods=2, of_cases=1),
         cases=[case(saliency=score(), random=score())],
@@ -67,9 +68,9 @@ def squeezed(line):
 
 def test_the_board_shows_every_figure(document):
     head, _, first, second = map(squeezed, terminal.board(document).splitlines())
-    assert head == "# method Meta-Rank 95% interval mean wins > random"
-    assert first == "1 saliency +1.23 [-0.50, +2.25] 1.5 67% 2/3"
-    assert second == "2 random -1.23 - 1.5 - -"
+    assert head == "# method Meta-Rank 95% interval group wins > random"
+    assert first == "1 saliency +1.23 [-0.50, +2.25] a,c 67% 2/3"
+    assert second == "2 random -1.23 - - - -"
 
 
 @pytest.mark.parametrize("length", [1, 10, 20, 40])

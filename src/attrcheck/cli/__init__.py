@@ -12,6 +12,7 @@ from attrcheck.cli import (
     comparing,
     listing,
     merging,
+    methods,
     reports,
     stores,
     training,
@@ -21,12 +22,17 @@ from attrcheck.errors import AttrcheckError, cut
 from attrcheck.plugin import tables
 from attrcheck.report.text import for_terminal
 
+FAMILIES = (
+    *(listing, training, stores, merging, reports, comparing, commenting),
+    *(methods, trying),
+)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it went well, 1 with one clear line if not."""
     parser = argparse.ArgumentParser(prog="attrcheck", description="pytest for attribution methods")
     commands = parser.add_subparsers(required=True)
-    for family in (listing, training, stores, merging, reports, comparing, commenting, trying):
+    for family in FAMILIES:
         family.add(commands)
     chosen = parser.parse_args(arguments)
     try:

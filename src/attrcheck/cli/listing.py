@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import functools
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from attrcheck.contracts import Method
 from attrcheck.datasets import dataset as datasets
 from attrcheck.engine.settings import PROFILES
-from attrcheck.errors import AttrcheckError, cut
+from attrcheck.errors import AttrcheckError
 from attrcheck.models import model as models
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
-from attrcheck.registry import Registry
+from attrcheck.registry import Registry, summary
 from attrcheck.removal import removal
 from attrcheck.report.text import Align, plain_table, table
 
@@ -49,7 +48,7 @@ def list_kind(chosen: argparse.Namespace) -> None:
         things.sort(key=lambda method: (_place(method.family), method.name))
     facts = FACTS.get(chosen.kind, {})
     rows = [
-        [thing.name, *(fact(thing) for fact in facts.values()), _summary(thing)] for thing in things
+        [thing.name, *(fact(thing) for fact in facts.values()), summary(thing)] for thing in things
     ]
     rows += [[name, *("" for _ in facts), why] for name, why in missing.items()]
     headers = [chosen.kind[:-1], *facts, "what it is"]
@@ -122,10 +121,3 @@ FACTS: dict[str, dict[str, Callable[[Any], str]]] = {
 
 def _place(family: str) -> int:
     return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES)
-
-
-def _summary(registered: Any) -> str:
-    """The first line of the docstring of the function behind a registered thing."""
-    values = (getattr(value, "func", value) for value in vars(registered).values())
-    function = next((value for value in values if inspect.isfunction(value)), None)
-    return cut((inspect.getdoc(function) or "").partition("\n")[0]) if function else ""

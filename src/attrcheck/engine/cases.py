@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attrcheck.contracts import Case
+from collections.abc import Iterable
+
+from attrcheck.contracts import Case, Protocol
 from attrcheck.datasets import dataset as datasets
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
@@ -49,6 +51,27 @@ def table(
 def embedded(case: Case) -> bool:
     """Whether dataset and model ship with attrcheck: else it is a case of a user's own data."""
     return datasets.is_built_in(case.dataset) and models.get(case.model).embedded
+
+
+def families(cases: Iterable[Case], profile: str) -> dict[str, str]:
+    """The family of each protocol: siblings are of one class, or of classes that come from one.
+
+    It is called after the file of that class, by the prefix of a metric of another library, or
+    `own` if it is a user's.
+    """
+    return {name: _family(name, profile) for name in sorted({case.protocol for case in cases})}
+
+
+def _family(name: str, profile: str) -> str:
+    made = protocols.get(name).make(profile)
+    while made.parts:  # of the family whose rows it scores
+        made = next(iter(made.parts.values()))
+    classes = type(made).__mro__
+    [first, *_] = [kind for kind in reversed(classes) if issubclass(kind, Protocol)][1:]
+    if first.__module__.startswith(f"{protocols.package}."):
+        return first.__module__.rpartition(".")[2]
+    spec = protocols.spec_of(name)
+    return "own" if spec is None else spec.prefix
 
 
 def sample(cases: list[Case]) -> list[Case]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -16,7 +17,7 @@ from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Setting
 from attrcheck.engine import keys
 from attrcheck.engine.loading import Loader, Trained
 from attrcheck.engine.pacing import Steps
-from attrcheck.engine.pairs import Pair
+from attrcheck.engine.pairs import Pair, arranged
 from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import interval, replicates
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
@@ -63,9 +64,13 @@ class Evaluation:
         return self._pair(None)
 
     def _pair(self, shard: int | None) -> Pair:
-        tuning = self.protocol.tuning
-        pair = self.loader.pair(self.case.dataset, self.case.model, self._attributed, tuning, shard)
+        pair = arranged(self.protocol, self._plain(shard))
         return self.alter(pair) if self.alter else pair
+
+    def _plain(self, shard: int | None) -> Pair:
+        """With the images of the dataset, whatever the protocol makes of them."""
+        case, tuning = self.case, self.protocol.tuning
+        return self.loader.pair(case.dataset, case.model, self._attributed, tuning, shard)
 
     @property
     def _attributed(self) -> int | None:
@@ -104,6 +109,7 @@ class Evaluation:
                 settings=self.settings,
                 store=self.store,
                 load=partial(self._pair, number),
+                plain=partial(self._plain if self.protocol.arranges else self._pair, number),
                 number=number or 0,
                 images=size,
             )
@@ -182,11 +188,15 @@ class Evaluation:
                 except BusyError:
                     busy.append(name)
                 except (MethodError, VerificationError) as error:
-                    self.loader.forget(shard.pair)
+                    self.loader.forget(shard.plain())
                     yield name, Outcome("error", str(error))
 
     def rows(self) -> dict[str, Rows]:
         """The rows of every method that is applicable and does not fail; the item tells who is."""
+        return copy.deepcopy(self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[str, Rows]:
         observed = self.observe_all()
         return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
 
@@ -273,7 +283,7 @@ def run_case(
         accuracy=accuracy,
         outcomes=evaluation.score(protocol, observed),
         protocol_settings=settings,
-        tuning=dict(evaluation.shards[0].pair.tuned),
+        tuning=dict(evaluation.shards[0].plain().tuned),
         problems=evaluation.store.take_problems(),
         settled=[name for name, value in settings.items() if planned.get(name) != value],
         data=keys.of_dataset(trained.data.head(evaluation.images)),

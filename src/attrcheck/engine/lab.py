@@ -26,6 +26,7 @@ from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Key, Store, fingerprint
 from attrcheck.store.fingerprints import of_code
+from attrcheck.tensors.precision import be_exact
 
 FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
@@ -45,6 +46,7 @@ class Lab:
     cases: tuple[Case, ...] = ()
     progress: Progress = field(default=lambda text: None)
     elsewhere: Callable[[Case], Mapping[str, Outcome]] = field(default=lambda case: {})
+    _last: dict[tuple[Case, Settings], Evaluation] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, settings: Settings) -> Lab:
@@ -53,12 +55,19 @@ class Lab:
             settings.store, settings.run, settings.fresh, settings.verify, settings.keep_maps
         )
         shard = settings.shard or BLOCK
-        return cls(settings, store, Loader(settings.device, store, remote.start(settings), shard))
+        isolated = remote.start(settings)
+        be_exact()
+        loader = Loader(settings.device, store, isolated, shard, settings.precision)
+        return cls(settings, store, loader)
 
     def evaluation(self, case: Case) -> Evaluation:
-        """The case as the run evaluates it."""
-        ended = self.elsewhere(case)
-        return Evaluation(case, self.settings, self.store, self.loader, ended=ended)
+        """The case as the run evaluates it; the last one stays, as checks look at it in turn."""
+        wanted = case, self.settings
+        if wanted not in self._last:
+            ended = self.elsewhere(case)
+            self._last.clear()
+            self._last[wanted] = Evaluation(*wanted, self.store, self.loader, ended=ended)
+        return self._last[wanted]
 
     def few(
         self,
@@ -89,7 +98,8 @@ class Lab:
 
     def pair_of(self, network: nn.Module, data: Dataset) -> Pair:
         """A pair of a network that is not registered."""
-        return pair_of(network, data, "unregistered", self.settings.device)
+        settings = self.settings
+        return pair_of(network, data, "unregistered", settings.device, settings.precision)
 
     def training(self, pair: contracts.Pair, count: int) -> Pair:
         """The pair with the first images of the training split in place of the held-out ones."""
@@ -136,6 +146,7 @@ class Lab:
             profile=settings.profile,
             seed=settings.seed,
             device=torch.device(settings.device).type,
+            **keys.of_precision(settings.precision),
         )
         name = f"checks/{check.name}/{protocol or 'suite'}"
         return self.stored_verdict(name, key, lambda: check.run(self, *arguments))

@@ -15,10 +15,11 @@ import pytest
 
 import attrcheck
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import collecting, controller, hookspecs, options, scaling
+from attrcheck.plugin import collecting, controller, hookspecs, options, rooting, scaling
 
 if TYPE_CHECKING:
     from attrcheck.plugin.items import CaseItem, CheckItem
+    from attrcheck.plugin.lawful import LawItem
     from attrcheck.plugin.properties import Properties
 
 SENT = pytest.StashKey[str]()
@@ -40,7 +41,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Refuse a lost root; say how idle threads rest before a conftest imports torch."""
-    options.check_root(early_config)
+    rooting.check_root(early_config)
     if options.used(early_config):
         collecting.rest_when_idle()
 
@@ -69,7 +70,7 @@ def pytest_pycollect_makemodule(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item for each case, or for each check and what it looks at."""
+    """One item for each case, or for each check or law and what it looks at."""
     try:
         collecting.generate(metafunc)
     except AttrcheckError as error:
@@ -159,6 +160,15 @@ def attr_protocol_check(request: pytest.FixtureRequest) -> CheckItem:
 def attr_experiment(request: pytest.FixtureRequest) -> CheckItem:
     """A check of the harness as a whole."""
     return _check_item(request)
+
+
+@pytest.fixture
+def attr_law(request: pytest.FixtureRequest) -> LawItem:
+    """A law of a protocol, a removal, a method or the fusion; `attr_law.run()` tries it."""
+    from attrcheck.plugin.items import worker_of
+    from attrcheck.plugin.lawful import LawItem
+
+    return LawItem(request.param, request.config, worker_of(request.config), _sender(request))
 
 
 def _check_item(request: pytest.FixtureRequest) -> CheckItem:

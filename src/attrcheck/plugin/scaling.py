@@ -1,18 +1,24 @@
-"""The options of large runs: which shards are computed here, and what may be held and kept."""
+"""The options of large runs: what is computed here, on which device, and what may be kept."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
 from math import inf
+from typing import TYPE_CHECKING
 
 import pytest
 
 from attrcheck.engine.settings import BLOCK
 from attrcheck.plugin import options
 
+if TYPE_CHECKING:
+    from attrcheck.contracts import Precision
+
 SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[KMGT]?)i?B?", re.IGNORECASE)
 TASK = re.compile(r"(\d+)/(\d+)")
+DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "bfloat16")
 EXECUTORS = ("local", "ray")
 
 
@@ -47,6 +53,26 @@ def keep_maps(config: pytest.Config) -> int | None:
             f"--attr-keep-maps takes all, none or a size such as 10GB, not {text}"
         )
     return size
+
+
+def precision(config: pytest.Config) -> Precision:
+    """With how many digits predictors compute."""
+    name = options.value(config, "precision")
+    for known in PRECISIONS:
+        if name == known:
+            return known
+    raise pytest.UsageError(f"--attr-precision takes {', '.join(PRECISIONS)}, not {name}")
+
+
+def check_device(config: pytest.Config) -> None:
+    """A usage error for a device that is no device, or not here, or without the precision."""
+    name, digits = options.value(config, "device"), precision(config)
+    if not DEVICE.fullmatch(name):
+        raise pytest.UsageError(f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {name}")
+    if name not in ("auto", "cpu") or digits == "tf32":
+        from attrcheck.plugin import devices  # with torch
+
+        devices.check(name, digits)
 
 
 def memory(config: pytest.Config) -> int | None:
@@ -111,6 +137,7 @@ def _check_ray(config: pytest.Config) -> None:
 
 def check(config: pytest.Config) -> None:
     """A usage error for any value that is wrong, and for gates that a task cannot decide."""
+    check_device(config)
     memory(config)
     shard_size(config)
     keep_maps(config)

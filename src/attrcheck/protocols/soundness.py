@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import least, pixel_counts, ranks_of, sums_from
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import answers, stacked
 from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
@@ -71,8 +71,8 @@ class Soundness(Protocol):
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         counts = pixel_counts(ranks[0].numel(), self.percent, 100)
         keeps = (~least(ranks, n).to(batch.images.device) for n in counts)
-        rows = stacked(responses(model, remove(keep), batch.labels) for keep in keeps)
-        rows["included"] = sums_from(values, ranks, counts).cpu().numpy()
+        steps = (answers(model, remove(keep), batch.labels) for keep in keeps)
+        rows = stacked(steps, included=sums_from(values, ranks, counts))
         return {**rows, "chance": np.full(len(maps), batch.chance)}
 
     def settle(self, competitors: Sequence[Rows]) -> Soundness:

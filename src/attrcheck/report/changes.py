@@ -23,14 +23,18 @@ MOST_ROWS = {"terminal": 20, "markdown": 40}
 """Changes that are shown; JSON and the page have all."""
 MOST_METHODS = 6
 MOST_CASES = 3
-MOST_IN_NAME = 24
+MOST_IN_NAME = 20
 MOST_IN_LINE = 1000
 ORDER: tuple[Kind, ...] = ("worse", "lost", "better", "gained", "unpaired", "unclear")
 """In which kinds of changes are listed."""
-BOARD_HEADERS = ("#", "was", "method", "Meta-Rank", "was", "change", "worse", "better", "else")
-BOARD_ALIGN: tuple[Align, ...] = ("right", "right", "left", *("right",) * 6)
+BOARD_HEADERS = (
+    *("#", "was", "method", "Meta-Rank", "was", "change", "95% interval"),
+    *("worse", "better", "else"),
+)
+BOARD_ALIGN: tuple[Align, ...] = ("right", "right", "left", *("right",) * 7)
 NARROW = 7
-"""Columns of the scores that moved for which a terminal has room."""
+BOARD_NARROW = (0, 1, 2, 3, 5, 6, 7, 8)
+"""Columns of the scores that moved, and of the board, for which a terminal has room."""
 HEADERS = ("what", "method", "case", "was", "is", "change", "95% interval", "rank", "was")
 ALIGN: tuple[Align, ...] = (*("left",) * 3, *("right",) * 6)
 
@@ -40,9 +44,10 @@ def render(comparison: Comparison) -> str:
     lines = [verdict(comparison), *notes(comparison)]
     parts = ["\n".join(for_terminal(shorten(one_line(line), MOST_IN_LINE)) for line in lines)]
     for shown, align in _tables(comparison, MOST_ROWS["terminal"], MOST_IN_NAME):
-        kept = slice(None if shown.headers == BOARD_HEADERS else NARROW)
-        rows = [row[kept] for row in shown.rows]
-        cells = plain_table(rows, shown.headers[kept], align[kept])
+        kept = BOARD_NARROW if shown.headers == BOARD_HEADERS else range(NARROW)
+        rows = [[row[at] for at in kept] for row in shown.rows]
+        heads = [shown.headers[at] for at in kept]
+        cells = plain_table(rows, heads, [align[at] for at in kept])
         parts.append("\n".join([shown.title, "", cells]))
         parts += [for_terminal(shown.note)] if shown.note else []
     return "\n\n".join(parts) + "\n"
@@ -92,7 +97,9 @@ def gist(comparison: Comparison) -> list[str]:
 
 def movement(comparison: Comparison, entry: BoardChange) -> str:
     """How a method moved: on the board, and in which cases by how much."""
-    parts = [f"{entry.method}: Meta-Rank {entry.old.meta_rank:+.2f} -> {entry.new.meta_rank:+.2f}"]
+    moved = f"Meta-Rank {entry.old.meta_rank:+.2f} -> {entry.new.meta_rank:+.2f}"
+    ends = f" (change {span})" if (span := moved_span(entry)) else ""
+    parts = [f"{entry.method}: {moved}{ends}"]
     for kind in ORDER:
         if changes := comparison.of(entry.method, kind):
             parts.append(f"{kind} in {sizes(changes)}")
@@ -159,6 +166,7 @@ def board_table(comparison: Comparison, most_in_name: int = MOST_IN_LINE) -> Tab
             *(entry.new.rank, entry.old.rank, shorten(entry.method, most_in_name)),
             *(f"{entry.new.meta_rank:+.2f}", f"{entry.old.meta_rank:+.2f}"),
             f"{entry.difference:+.2f}" if signed(entry.difference) else "",
+            moved_span(entry),
             *(entry.counts.get(kind, 0) or "" for kind in ("worse", "better")),
             sum(entry.counts.get(kind, 0) for kind in ORDER if kind not in ("worse", "better"))
             or "",
@@ -168,12 +176,20 @@ def board_table(comparison: Comparison, most_in_name: int = MOST_IN_LINE) -> Tab
     return Table("Board", BOARD_HEADERS, rows, rests_on(comparison))
 
 
+def moved_span(entry: BoardChange) -> str:
+    """The interval of the change of a Meta-Rank; nothing where there is none."""
+    if entry.low is None or entry.high is None:
+        return ""
+    return f"[{entry.low:+.2f}, {entry.high:+.2f}]"
+
+
 def rests_on(comparison: Comparison) -> str:
     """What the difference of the boards means."""
     return (
         f"Both are fused anew over the {len(comparison.cases)} cases and {len(comparison.methods)} "
         "methods that can be compared: Meta-Rank is relative to the competitors, so a method also "
-        "moves where others do. The last columns count cases in which its score moved."
+        "moves where others do. The interval is of the change, from the same samples of dataset x "
+        "model pairs and images in both. The last columns count cases in which its score moved."
     )
 
 

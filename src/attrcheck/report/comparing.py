@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck import consistency, metarank
-from attrcheck.contracts import Case
+from attrcheck import metarank
+from attrcheck.contracts import Case, Weights
 from attrcheck.engine.resampling import draws, interval
 from attrcheck.ranks import defined
+from attrcheck.report import weighing
 from attrcheck.report.comparison import (
     KINDS,
     SCHEMA,
@@ -28,7 +29,10 @@ from attrcheck.report.comparison import (
     Standing,
 )
 from attrcheck.report.details import CaseDetails, Details
+from attrcheck.report.paired import Sides, of_images
+from attrcheck.report.paired import differences as paired_differences
 from attrcheck.report.types import CaseEntry, Counts, Document, ScoreEntry
+from attrcheck.table import Table
 from attrcheck.tallies import TOLERANCE
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -53,7 +57,8 @@ def compare(
         if one.id not in left_out
     ]
     methods = [name for name in before.settings.methods if name in after.settings.methods]
-    common = _Common(pairs, methods)
+    scheme, families = _weights(before, after)
+    common = _Common(pairs, methods, scheme, families)
     changes = common.changes()
     board, problem = common.board(changes)
     return Comparison(
@@ -111,6 +116,8 @@ def differences(old: Document, new: Document) -> list[Difference]:
             "images": "all" if (images := document.settings.images) is None else str(images),
             "seed": str(document.settings.seed),
             "device": document.settings.device,
+            "precision": document.settings.precision,
+            "weights": document.settings.weights,
             "python": document.run.python,
             "machine": document.run.machine,
             **{f"version of {name}": text for name, text in document.run.versions.items()},
@@ -181,12 +188,18 @@ class _Pair:
             change = replace(change, low=ends[0], high=ends[1], images=ends[2])
         return replace(change, kind=_kind(change))
 
+    def images(self, methods: Sequence[str]) -> Floats:
+        """The scores of single images, [2, methods, images]; none unless they can be paired."""
+        nothing = np.empty((2, len(methods), 0))
+        if self.old_details is None or self.new_details is None or self.unscored:
+            return nothing
+        sides = [of_images(details, methods) for details in (self.old_details, self.new_details)]
+        return np.array(sides) if sides[0].shape == sides[1].shape else nothing
+
     def intervals(self, methods: Sequence[str]) -> dict[str, Ends]:
         """Of the mean paired difference, by method: its ends, and over how many images."""
-        if self.old_details is None or self.new_details is None or self.unscored:
-            return {}
-        old, new = _images(self.old_details, methods), _images(self.new_details, methods)
-        if not old.size or old.shape != new.shape:
+        old, new = self.images(methods)
+        if not old.size:
             return {}
         paired = new - old
         known = np.isfinite(paired)
@@ -217,29 +230,25 @@ def _kind(change: Change) -> Kind:
     return "better" if (difference > 0) == change.higher_is_better else "worse"
 
 
-def _images(details: CaseDetails, methods: Sequence[str]) -> Floats:
-    """The scores of single images, [methods, images]."""
-    rows = dict(zip(details.methods, details.image_scores, strict=True))
-    nothing = np.full(details.image_scores.shape[1], np.nan)
-    return np.array([rows.get(name, nothing) for name in methods], dtype=np.float64)
-
-
 @dataclass(frozen=True)
 class _Common:
     """What two reports have in common: the same cases and methods in both."""
 
     pairs: Sequence[_Pair]
     methods: Sequence[str]
+    scheme: Weights
+    families: Mapping[str, str]
 
     @cached_property
-    def tables(self) -> tuple[consistency.Table, consistency.Table]:
+    def tables(self) -> tuple[Table, Table]:
         """The scores of the old report and of the new one, where both have them."""
         shape = len(self.pairs), 2, len(self.methods)
         scores = np.array([pair.scores(self.methods) for pair in self.pairs]).reshape(shape)
         cases = [Case(pair.old.dataset, pair.old.model, pair.old.protocol) for pair in self.pairs]
         higher = np.array([pair.old.higher_is_better for pair in self.pairs], dtype=bool)
+        weights = weighing.weights(cases, self.scheme, self.families)
         old, new = (
-            consistency.Table(cases, self.methods, scores[:, side], higher, TOLERANCE)
+            Table(cases, self.methods, scores[:, side], higher, TOLERANCE, weights)
             for side in (0, 1)
         )
         return old, new
@@ -265,15 +274,33 @@ class _Common:
             old, new = (self._standings(side, there) for side in (0, 1))
         except metarank.DisconnectedError as error:
             return [], str(error)
+        low, high = self._moved(changes)
         counts = Counter((change.method, change.kind) for change in changes)
         board = [
             BoardChange(
                 *(name, old[name], new[name], new[name].meta_rank - old[name].meta_rank),
                 counts={kind: counts[name, kind] for kind in KINDS if counts[name, kind]},
+                low=defined(low[self.methods.index(name)]),
+                high=defined(high[self.methods.index(name)]),
             )
             for name in old
         ]
         return sorted(board, key=lambda entry: (entry.new.rank, entry.method)), ""
+
+    def _moved(self, changes: Sequence[Change]) -> Floats:
+        """The ends of the intervals of how far methods moved, [2, methods]; NaN if none did."""
+        if all(change.kind == "same" for change in changes):
+            return np.full((2, len(self.methods)), np.nan)
+        signs = [1.0 if pair.old.higher_is_better else -1.0 for pair in self.pairs]
+        sides = [
+            Sides(
+                f"{pair.old.dataset}-{pair.old.model}",
+                sign * pair.scores(self.methods),
+                sign * pair.images(self.methods),
+            )
+            for pair, sign in zip(self.pairs, signs, strict=True)
+        ]
+        return paired_differences(sides, self.tables[0].weights)
 
     def _standings(self, side: int, there: NDArray[np.intp]) -> dict[str, Standing]:
         table, names = self.tables[side], [self.methods[column] for column in there]
@@ -282,6 +309,7 @@ class _Common:
             higher_is_better=table.higher_is_better,
             tolerance=TOLERANCE,
             names=names,
+            weights=table.weights,
         )
         places = metarank.places(fused.kappa)
         standings = {}
@@ -296,6 +324,13 @@ class _Common:
                 beats_random=Counts(beats.count(True), of=len(beats) - beats.count(None)),
             )
         return standings
+
+
+def _weights(old: Document, new: Document) -> tuple[Weights, Mapping[str, str]]:
+    """How cases weigh in both; alike, where the reports do not agree."""
+    alike = old.settings.weights == new.settings.weights
+    families = {**old.settings.families, **new.settings.families}
+    return new.settings.weights if alike else "equal", families
 
 
 def _side(document: Document, name: str) -> Side:

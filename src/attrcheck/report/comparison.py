@@ -91,13 +91,19 @@ class Standing:
 
 @dataclass(frozen=True)
 class BoardChange:
-    """A method's places in both; counts: in how many cases what became of its scores, see KINDS."""
+    """A method's places in both; counts: in how many cases what became of its scores, see KINDS.
+
+    low, high: the 95% interval of the difference, from the same samples of dataset x model pairs
+    and images in both; None where no case has scores of images to pair, or nothing changed.
+    """
 
     method: str
     old: Standing
     new: Standing
     difference: float
     counts: dict[str, int]
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)

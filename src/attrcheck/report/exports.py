@@ -14,12 +14,24 @@ import numpy as np
 
 from attrcheck.engine.wire import loads
 from attrcheck.errors import AttrcheckError
-from attrcheck.report import badges, changes, comparing, files, markdown, summary, terminal
+from attrcheck.report import (
+    badges,
+    carding,
+    changes,
+    comparing,
+    files,
+    groups,
+    markdown,
+    powers,
+    summary,
+    terminal,
+)
 from attrcheck.report.comparison import Comparison
 from attrcheck.report.details import MAPS, Details
 from attrcheck.report.document import SCHEMA
 from attrcheck.report.html import comparison as comparison_page
 from attrcheck.report.html import page
+from attrcheck.report.power import Power, study
 from attrcheck.report.text import for_latex, for_terminal
 from attrcheck.report.types import Document
 from attrcheck.store.files import write_whole
@@ -110,15 +122,16 @@ def as_latex(document: Document, details: Details) -> str:
             for_latex(entry.method),
             meta_rank,
             "--" if entry.low is None else f"$[{entry.low:+.2f}, {entry.high:+.2f}]$",
+            for_latex(groups.short(entry.letters)) or "--",
             mean_rank,
             wins,
         ]
         for entry, meta_rank, mean_rank, wins in zip(entries, *columns, strict=True)
     ]
-    heads = ["", "Method", "Meta-Rank", r"95\% interval", "Mean rank", r"Wins (\%)"]
+    heads = ["", "Method", "Meta-Rank", r"95\% interval", "Group", "Mean rank", r"Wins (\%)"]
     head, *body = [" & ".join(row) + r" \\" for row in (heads, *rows)]
     cases = f"% {len(document.cases)} cases; needs \\usepackage{{booktabs}}"
-    start, end = r"\begin{tabular}{rlrrrr}", r"\end{tabular}"
+    start, end = r"\begin{tabular}{rlrrlrr}", r"\end{tabular}"
     lines = [cases, start, r"\toprule", head, r"\midrule", *body, r"\bottomrule", end]
     return "\n".join(lines) + "\n"
 
@@ -187,6 +200,27 @@ def show_comparison(old: Path, new: Path, name: str, output: Path | None) -> Non
     """Print what moved between two written reports in a format, or write it to a file."""
     comparison = comparing.compare(read(old), read(new), (str(old), str(new)))
     _put(COMPARISONS[name](comparison), name, output)
+
+
+POWERS: dict[str, Callable[[Power], str]] = {
+    "text": powers.render,
+    "md": powers.as_markdown,
+    "json": powers.as_json,
+}
+"""Formats of what would tell two methods apart, by name."""
+
+
+def show_power(
+    report: Path, one: str, other: str, power: float, name: str, output: Path | None
+) -> None:
+    """Print what would tell two methods of a written report apart, or write it to a file."""
+    _put(POWERS[name](study(*read(report), one, other, power)), name, output)
+
+
+def show_card(report: Path, method: str, name: str, output: Path | None) -> None:
+    """Print the card of a method, or write it to a file; a report that is not there is not read."""
+    document = read_document(report) if report.exists() else None
+    _put(carding.FORMATS[name](carding.of(method, report, document)), name, output)
 
 
 def _put(content: str | bytes, name: str, output: Path | None) -> None:

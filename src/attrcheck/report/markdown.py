@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrcheck.report import notable, terminal, trust
+from attrcheck.report import groups, laws, notable, terminal, trust
 from attrcheck.report.text import (
     MOST_IN_CELL,
     for_markdown_cell,
@@ -31,6 +31,7 @@ def render(document: Document) -> str:
         "## Leaderboard",
         _board(document),
         *_section("## Notable", [*notable.lines(document), *trust.findings(document)]),
+        *_section("## Laws", laws.summary(document)),
         *_section("## Without a score", terminal.footer(document)),
         LINKS,
         _run(document),
@@ -57,8 +58,16 @@ def _board(document: Document) -> str:
         )
     ]
     board = table(rows, HEADERS, (*terminal.ALIGN, "right"))
-    legend = terminal.legend(document)
-    return f"{board}\n\n{for_markdown_text(legend)}" if legend else board
+    below = [*filter(None, [terminal.legend(document)]), *groups.legend(document)]
+    return "\n\n".join([board, *map(for_markdown_text, below), *_families(document)])
+
+
+def _families(document: Document) -> list[str]:
+    parts = []
+    for shown in groups.families(document):
+        cells = table(shown.rows, shown.headers)
+        parts += [f"### {shown.title}", cells, for_markdown_text(shown.note)]
+    return parts
 
 
 def _gates(document: Document) -> list[str]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from attrcheck.engine.results import RunSettings
-from attrcheck.report import causes, consistency, notable, trust
+from attrcheck.report import causes, consistency, groups, laws, notable, trust
 from attrcheck.report.text import Align, counted, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document, Run
+from attrcheck.separation import LETTERS
+
+T = TypeVar("T")
 
 MOST_NAMES = 8
 MOST_LINES = 20
@@ -13,8 +19,11 @@ MOST_IN_NAME = 24
 MOST_IN_REASON = 400
 MOST_IN_LINE = 1000
 WIDTH = 78
-HEADERS = ("#", "method", "Meta-Rank", "95% interval", "mean", "wins", "> random")
-ALIGN: tuple[Align, ...] = ("right", "left", *("right",) * 5)
+HEADERS = ("#", "method", "Meta-Rank", "95% interval", "group", "mean", "wins", "> random")
+ALIGN: tuple[Align, ...] = ("right", "left", "right", "right", "left", *("right",) * 3)
+WIDE = HEADERS.index("mean")
+"""A column for which a terminal has no room."""
+MOST_IN_GROUP = 7
 OWN, DUMMY = "* ", "~ "
 """What stands before the names of a user's own methods, and of those that ignore the model."""
 
@@ -24,10 +33,13 @@ def render(document: Document) -> str:
     first = [verdict(document), *gates(document), *document.baseline, *above(document)]
     below = [
         *filter(None, [legend(document)]),
+        *groups.legend(document),
+        *groups.firsts(document),
         *notable.lines(document),
         *consistency.summary(document),
         *trust.summary(document),
         *trust.findings(document),
+        *laws.summary(document),
         *footer(document),
     ]
     return "\n".join([*map(_line, first), "", board(document), "", *map(_line, below)])
@@ -47,6 +59,8 @@ def verdict(document: Document) -> str:
     failed = sum(result.status == "failed" for result in document.checks) - explained
     if failed:
         parts.append(f"{counted(failed, 'check')} failed")
+    if broken_laws := sum(law.status == "broken" for law in document.laws):
+        parts.append(f"{counted(broken_laws, 'law')} broken")
     return ", ".join(parts)
 
 
@@ -71,7 +85,12 @@ def legend(document: Document) -> str:
 
 def above(document: Document) -> list[str]:
     """What a reader must know before believing the board; not escaped yet, like all lines here."""
-    return [*remarks(document), *accuracies(document), *caveats(document)]
+    return [
+        *remarks(document),
+        *groups.weights(document),
+        *accuracies(document),
+        *caveats(document),
+    ]
 
 
 def remarks(document: Document) -> list[str]:
@@ -143,7 +162,13 @@ def board(document: Document) -> str:
     """The leaderboard as plain text."""
     if not document.leaderboard:
         return _line(no_board(document))
-    return plain_table(rows(document, MOST_IN_NAME), HEADERS, ALIGN)
+    cells = [_narrow(row) for row in rows(document, MOST_IN_NAME, MOST_IN_GROUP)]
+    return plain_table(cells, _narrow(HEADERS), _narrow(ALIGN))
+
+
+def _narrow(row: Sequence[T]) -> list[T]:
+    """Without the column for which there is no room."""
+    return [cell for place, cell in enumerate(row) if place != WIDE]
 
 
 def footer(document: Document) -> list[str]:
@@ -173,14 +198,15 @@ def no_board(document: Document) -> str:
     return f"no leaderboard: {document.leaderboard_problem or 'no method has a score'}"
 
 
-def rows(document: Document, most: int) -> list[list[str | int]]:
-    """The cells of the leaderboard, with names of at most so many characters."""
+def rows(document: Document, most: int, most_in_group: int = len(LETTERS)) -> list[list[str | int]]:
+    """The cells of the leaderboard, with names and groups of at most so many characters."""
     return [
         [
             entry.rank,
             shorten(_marked(document, entry.method), most),
             f"{entry.meta_rank:+.2f}",
             _interval(entry),
+            shorten(groups.short(entry.letters), most_in_group) or "-",
             f"{entry.mean_rank:.1f}",
             _share(entry.wins),
             _beaten(entry.beats_random),

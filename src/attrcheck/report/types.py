@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attrcheck.consistency import Consistency
-from attrcheck.engine.results import CheckResult, Provenance, RunSettings, Score
+from attrcheck.engine.results import CheckResult, LawResult, Provenance, RunSettings, Score
 from attrcheck.gate import GateResult
 
 
@@ -89,7 +89,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """One method on the leaderboard; see `gate.METHOD_FIGURES` for what the figures mean."""
+    """One method on the leaderboard; see `gate.METHOD_FIGURES` for what the figures mean.
+
+    letters: methods that share one are not told apart. best, worst: the places that it may have.
+    """
 
     method: str
     meta_rank: float
@@ -99,6 +102,26 @@ class BoardEntry:
     mean_rank: float
     wins: float | None
     beats_random: Counts
+    letters: str = ""
+    best: int | None = None
+    worst: int | None = None
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Which methods are told apart, all pairs at once at the 95% level; see docs/statistics.md.
+
+    pairs: dataset x model pairs that were resampled; of a single one, only its images were.
+    critical: how many standard errors a difference must have, for methods that took part in all
+    pairs. margins: row k has, for the k-th method of the board and each one above it, half the
+    width of the interval of the difference of their Meta-Ranks; None where nothing could tell them
+    apart. problem: why there is nothing here.
+    """
+
+    pairs: int = 0
+    critical: float | None = None
+    margins: list[list[float | None]] = field(default_factory=list)
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,6 +135,21 @@ class Pairwise:
     probability: list[list[float | None]] = field(default_factory=list)
     logit: list[list[float | None]] = field(default_factory=list)
     residual: float | None = None
+
+
+@dataclass(frozen=True)
+class FamilyBoard:
+    """The board of the cases of one family of protocols, without intervals.
+
+    places: of each method that has a score there, by name: its place and its Meta-Rank.
+    problem: why the cases could not be fused, if so.
+    """
+
+    family: str
+    protocols: list[str]
+    cases: int
+    places: dict[str, list[float]] = field(default_factory=dict)
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,7 +200,8 @@ class Document:
     missing: items that were collected and sent no result. leaderboard_problem: why the cases could
     not be fused, if so. protocol_verdicts: the one to trust most first. method_verdicts: in the
     order of the board. baseline: what moved against a report that the run was compared with, in a
-    few lines; `comparison.json` has all of it.
+    few lines; `comparison.json` has all of it. families: boards of families of protocols, where
+    there are several.
     """
 
     schema: int
@@ -179,3 +218,6 @@ class Document:
     checks: list[CheckResult]
     gates: list[GateResult]
     baseline: list[str] = field(default_factory=list)
+    separation: Separation = Separation()
+    families: list[FamilyBoard] = field(default_factory=list)
+    laws: list[LawResult] = field(default_factory=list)

@@ -82,6 +82,7 @@ function showFigures(row, figures, at) {
   show("interval", dot, kappa[at]);
   show("Meta-Rank", known(kappa[at]) ? signed(kappa[at], 2) : "–", kappa[at]);
   show("95% interval", "–", null);
+  show("group", "–", null);
   show("mean rank", ranks[at].length ? mean(ranks[at]).toFixed(1) : "–", ranks[at].length ? mean(ranks[at]) : null);
   show("wins", known(wins[at]) ? `${Math.round(100 * wins[at])}%` : "–", wins[at]);
   show("> random", beats[at].length ? `${won}/${beats[at].length}` : "–", beats[at].length ? won / beats[at].length : null);

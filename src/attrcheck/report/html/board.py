@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from attrcheck.engine.results import MethodFacts
+from attrcheck.report import groups
 from attrcheck.report.types import BoardEntry, Document, MethodVerdict
 
 NOTHING = "-"
@@ -15,6 +16,7 @@ COLUMNS = (
     ("interval", "Meta-Rank with its 95% interval; 0 is the average method"),
     ("Meta-Rank", "the place on the fused scale: 0 is the average method"),
     ("95% interval", "of the Meta-Rank, from resampling images and cases"),
+    ("group", "methods that share a letter are not told apart, all pairs considered"),
     ("mean rank", "mean of the ranks within the cases"),
     ("wins", "share of its comparisons with other methods that it won"),
     ("> random", "cases in which the paired difference to random excludes zero"),
@@ -112,6 +114,7 @@ def _row(document: Document, entry: BoardEntry, checks: MethodVerdict | None, sc
         "family": Cell(facts.family, facts.family),
         "Meta-Rank": _number(entry.meta_rank, "{:+.2f}".format),
         "95% interval": Cell(interval, low),
+        "group": Cell(groups.short(entry.letters) or NOTHING, entry.best),
         "mean rank": _number(entry.mean_rank, "{:.1f}".format),
         "wins": _number(entry.wins, "{:.0%}".format),
         "> random": Cell(f"{beaten.cases}/{beaten.of}", beaten.cases / beaten.of)

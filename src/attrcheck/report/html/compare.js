@@ -69,11 +69,22 @@ function imageDifferences(entry, a, b) {
   return one.map((score, at) => advantage(entry, score, other[at])).filter(known);
 }
 
-/** Mean and 95% interval of differences. */
+/** Mean and 95% interval of differences, and images with which a test at 5% has a power of 80%. */
 function summary(differences) {
   const middle = mean(differences), count = differences.length;
   const variance = differences.reduce((sum, value) => sum + (value - middle) ** 2, 0) / Math.max(1, count - 1);
-  return { middle, margin: 1.96 * Math.sqrt(variance / count) };
+  const needed = middle ? Math.max(2, Math.ceil(7.849 * variance / middle ** 2 + 1.921)) : null;
+  return { middle, margin: 1.96 * Math.sqrt(variance / count), needed };
+}
+
+/** The difference of two Meta-Ranks on the whole board, and whether it tells the methods apart. */
+function apart(a, b) {
+  const [one, other] = [report.methods[a].board, report.methods[b].board];
+  if (!one || !other || !report.margins.length) return "";
+  const margin = report.margins[Math.max(a, b)][Math.min(a, b)], difference = one[1] - other[1];
+  if (!known(margin)) return ` On the whole board they took part on too few dataset x model pairs to be told apart.`;
+  const told = Math.abs(difference) > margin ? "told apart" : "not told apart";
+  return ` On the whole board their Meta-Ranks differ by ${signed(difference, 2)} (${signed(difference - margin, 2)} to ${signed(difference + margin, 2)}, corrected for all pairs of methods): ${told}.`;
 }
 
 function showDuel() {
@@ -86,8 +97,8 @@ function showDuel() {
   const strength = (duel) => (known(duel.margin) && duel.margin > 0 ? duel.middle / duel.margin : Math.sign(duel.overall) * 1e-6);
   duels.sort((p, q) => strength(q) - strength(p));
   const count = (wanted) => duels.filter((duel) => wanted(duel.overall)).length;
-  const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive, and images won, where ${one} is better; each bar is an image.`;
-  const heads = ["case", one, other, "difference", "95% interval", "image by image", "images won / lost"];
+  const said = `${one} has the better score in ${count((x) => x > 0)} of ${duels.length} cases shown, ${other} in ${count((x) => x < 0)}. The clearest wins of ${one} come first, those of ${other} last. Differences are positive, and images won, where ${one} is better; each bar is an image. With the images needed, a paired test at 5% would tell the two apart in four runs of five.${a === b ? "" : apart(a, b)}`;
+  const heads = ["case", one, other, "difference", "95% interval", "image by image", "images won / lost", "images needed"];
   byId("duel").replaceChildren(make("p", {}, said), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Case by case" },
     make("table", {}, make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, duelRows(duels)))));
 }
@@ -97,16 +108,17 @@ function duelRows(duels) {
   const rows = (some) => some.map(duelRow), middle = duels.slice(MOST_DUELS, -MOST_DUELS);
   if (!middle.length) return rows(duels);
   const more = (event) => event.target.closest("tr").replaceWith(...rows(middle));
-  const between = make("tr", {}, make("td", { colspan: 7 }, make("button", { type: "button", class: "link", click: more }, `show ${middle.length} cases between`)));
+  const between = make("tr", {}, make("td", { colspan: 8 }, make("button", { type: "button", class: "link", click: more }, `show ${middle.length} cases between`)));
   return [...rows(duels.slice(0, MOST_DUELS)), between, ...rows(duels.slice(-MOST_DUELS))];
 }
 
-function duelRow({ entry, differences, overall, middle, margin }) {
+function duelRow({ entry, differences, overall, middle, margin, needed }) {
   const wins = differences && [differences.filter((x) => x > 0).length, differences.filter((x) => x < 0).length];
   return make("tr", {},
     make("th", { scope: "row" }, make("a", { href: linkTo({ case: entry.id, method: report.methods[rivals.a].name }) }, entry.id)),
     make("td", {}, number(entry.score[rivals.a])), make("td", {}, number(entry.score[rivals.b])), make("td", {}, signed(overall)),
     make("td", {}, known(margin) ? `${signed(middle - margin)} to ${signed(middle + margin)}` : "–"),
     make("td", {}, differences && differences.length > 1 ? differenceChart(differences) : "–"),
-    make("td", {}, wins ? `${wins[0]} / ${wins[1]} of ${differences.length}` : "–"));
+    make("td", {}, wins ? `${wins[0]} / ${wins[1]} of ${differences.length}` : "–"),
+    make("td", {}, known(needed) ? String(needed) : "–"));
 }

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from attrcheck.engine.pictures import IMAGES, path_of
 from attrcheck.engine.results import Curve, Exhibit, MethodFacts
+from attrcheck.report import cards, weighing
 from attrcheck.report.details import MAPS, CaseDetails, Details
 from attrcheck.report.text import for_terminal
-from attrcheck.report.types import BoardEntry, CaseEntry, Document, MethodVerdict
+from attrcheck.report.types import BoardEntry, CaseEntry, Document
 
 Json: TypeAlias = Any
 DIGITS = 4
@@ -33,10 +34,16 @@ def of(document: Document, details: Details) -> Json:
     places = {name: place for place, name in enumerate(document.pairwise.methods)}
     wins = document.pairwise.probability
     seen = [places.get(name) for name in methods]
+    weights = weighing.of_document(document)
+    known = {found.method: _card(found) for found in cards.cards(document, "")}
     return plain(
         {
-            "methods": [_method(document, name) for name in methods],
-            "cases": [_case(case, methods, details.cases.get(case.id)) for case in document.cases],
+            "methods": [{**_method(document, name), "card": known[name]} for name in methods],
+            "cases": [
+                {"weight": weight, **_case(case, methods, details.cases.get(case.id))}
+                for case, weight in zip(document.cases, weights, strict=True)
+            ],
+            "margins": document.separation.margins,
             "wins": [
                 [None if a is None or b is None else _rounded(wins[a][b], 3) for b in seen]
                 for a in seen
@@ -79,23 +86,20 @@ def plain(value: Json) -> Json:
 def _method(document: Document, name: str) -> Json:
     facts = document.settings.facts.get(name, MethodFacts())
     entry: BoardEntry | None = next((e for e in document.leaderboard if e.method == name), None)
-    verdict: MethodVerdict | None = next(
-        (v for v in document.method_verdicts if v.method == name), None
-    )
-    checks = verdict and {
-        "passed": verdict.passed,
-        "of": verdict.decided,
-        "failures": [[f.check, f.on, f.reason] for f in verdict.failures],
-        "known": [[f.check, f.on, f.reason] for f in verdict.known_failures],
-    }
     return {
         "name": name,
-        **vars(facts),
-        "seconds": _rounded(document.run.seconds_per_image.get(name)),
+        **{part: getattr(facts, part) for part in ("family", "own", "dummy")},
         "board": entry
         and [entry.rank, *(_rounded(value) for value in (entry.meta_rank, entry.low, entry.high))],
-        "checks": checks,
     }
+
+
+def _card(found: cards.Card) -> Json:
+    """Its sections: a title, and pairs of a name and a text."""
+    return [
+        [section.title, [[fact.name, fact.text] for fact in section.facts]]
+        for section in found.sections
+    ]
 
 
 def _case(case: CaseEntry, methods: Sequence[str], details: CaseDetails | None) -> Json:

@@ -2,7 +2,7 @@
 
 const SMOOTHING = 0.5;
 
-/** Wins of each method over each other one, ties counting half, and how often they met. */
+/** Wins of each method over each other one, ties counting half, and how often they met; cases as they weigh. */
 function tally(cases, count) {
   const won = range(count).map(() => new Float64Array(count));
   const met = range(count).map(() => new Float64Array(count));
@@ -11,8 +11,8 @@ function tally(cases, count) {
     for (const a of there)
       for (const b of there) {
         if (a === b) continue;
-        met[a][b] += 1;
-        won[a][b] += entry.rank[a] < entry.rank[b] ? 1 : entry.rank[a] === entry.rank[b] ? 0.5 : 0;
+        met[a][b] += entry.weight;
+        won[a][b] += entry.weight * (entry.rank[a] < entry.rank[b] ? 1 : entry.rank[a] === entry.rank[b] ? 0.5 : 0);
       }
   }
   return { won, met };

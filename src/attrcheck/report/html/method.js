@@ -1,4 +1,4 @@
-// One method, opened: where it loses, where it wins, and which checks it failed.
+// One method, opened: where it loses, where it wins, and its card.
 
 const MOST_LISTED = 8;
 
@@ -6,19 +6,17 @@ function openMethod(at) {
   const method = report.methods[at];
   const share = (entry) => (entry.rank[at] - 1) / Math.max(1, ranked(entry) - 1);
   const entries = report.cases.filter((entry) => known(entry.rank[at])).sort((a, b) => share(b) - share(a));
-  const facts = {
-    family: method.family, "passes per image": method.passes.length ? `${method.passes[0]} forward, ${method.passes[1]} backward` : "–",
-    "seconds per image": known(method.seconds) ? String(method.seconds) : "–", reference: method.reference || "–",
-    board: method.board ? `${method.board[0]}, Meta-Rank ${signed(method.board[1], 2)} [${signed(method.board[2], 2)}, ${signed(method.board[3], 2)}]` : "not ranked",
-    checks: method.checks ? `${method.checks.passed} of ${method.checks.of} passed` : "none",
-  };
-  const failures = method.checks ? [...method.checks.failures, ...method.checks.known.map(([check, on, why]) => [check, on, `known: ${why}`])] : [];
-  show(method.name, [compareButton(at)],
-    make("dl", { class: "facts" }, Object.entries(facts).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))),
+  show(method.name, [compareButton(at)], cardParts(method.card.slice(0, 2)),
     make("div", { class: "columns" },
       make("div", {}, make("h3", {}, "Where it loses"), caseList(entries.slice(0, MOST_LISTED), at)),
       make("div", {}, make("h3", {}, "Where it does best"), caseList(entries.slice(-MOST_LISTED).reverse(), at))),
-    failures.length > 0 && [make("h3", {}, "Checks that it failed"), make("ul", {}, failures.map(([check, on, why]) => make("li", {}, make("b", {}, check), on && ` on ${on}`, `: ${why}`)))]);
+    cardParts(method.card.slice(2)));
+}
+
+/** Some sections of a card: a title, and names with texts. */
+function cardParts(sections) {
+  const line = ([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text));
+  return make("div", { class: "columns" }, sections.map(([title, facts]) => make("div", {}, make("h3", {}, title), make("dl", { class: "card" }, facts.map(line)))));
 }
 
 function caseList(entries, at) {

@@ -11,9 +11,9 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from attrcheck.report import consistency, notable, protocols, terminal, trust
+from attrcheck.report import consistency, groups, laws, notable, protocols, terminal, trust
 from attrcheck.report.details import Details
-from attrcheck.report.html import board, data
+from attrcheck.report.html import board, critical, data
 from attrcheck.report.text import for_terminal
 from attrcheck.report.types import Document, Run
 
@@ -34,6 +34,9 @@ def render(document: Document, details: Details) -> str:
         board=board.rows(document),
         axis=board.axis(document.leaderboard),
         columns=board.COLUMNS,
+        letters=groups.legend(document),
+        critical=critical.diagram(document),
+        families=groups.families(document),
         remarks=terminal.above(document),
         no_board=terminal.no_board(document),
         verdict=terminal.verdict(document),
@@ -41,7 +44,7 @@ def render(document: Document, details: Details) -> str:
         notable=notable.lines(document),
         without_score=terminal.footer(document),
         protocols=[*trust.protocols(document), *protocols.tables(document)],
-        checks=trust.tables(document),
+        checks=[*trust.tables(document), *laws.tables(document)],
         consistency=consistency.tables(document),
         facts=_facts(document.run),
         versions=document.run.versions,

@@ -150,7 +150,7 @@ class Ranking:
         order = self.fused.order
         return Separation(
             pairs=len({case.pair for case in self.table.cases}),
-            critical=round(told.critical, DIGITS),
+            critical=defined(round(told.critical, DIGITS)),
             margins=[
                 [defined(round(told.margins[at, above], DIGITS)) for above in order[:row]]
                 for row, at in enumerate(order)

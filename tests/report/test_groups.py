@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attrcheck.engine.wire import dumps, loads
 from attrcheck.report import groups, markdown, terminal
 from attrcheck.report.details import Details
 from attrcheck.report.html import critical, page
+from attrcheck.report.types import Document
 from tests.report.test_comparing import report, result
 
 FAMILIES = {"morf": "ablation", "lerf": "ablation", "sds": "single_deletion"}
@@ -61,6 +63,15 @@ def test_few_pairs_are_said_to_tell_little_and_one_to_speak_for_itself():
     assert "few as these are, they tell little apart" in groups.legend(document)[0]
     document, _ = world(models="x")
     assert "of one dataset x model, for other images alone" in groups.legend(document)[0]
+
+
+def test_what_nothing_could_tell_apart_has_no_margin_and_can_be_written(monkeypatch):
+    monkeypatch.setattr("attrcheck.separation.HOPELESS", 10.0)
+    document, _ = world(models="xy")
+    assert document.separation.critical is None  # more standard errors than could be had
+    assert {*document.separation.margins[-1]} == {None}
+    assert {entry.letters for entry in document.leaderboard} == {"a"}
+    assert loads(Document, dumps(document)).separation == document.separation
 
 
 def test_without_letters_nothing_is_said():

@@ -11,6 +11,7 @@ from attrcheck.separation import LETTERS
 
 FEW_PAIRS = 5
 """With fewer, Student's t is so wide that hardly anything is told apart."""
+MOST_FIRST = 3
 FAMILIES = "The boards of families of protocols"
 
 
@@ -98,4 +99,6 @@ def _place(board: FamilyBoard, method: str) -> str:
 
 
 def _winners(board: FamilyBoard) -> list[str]:
-    return [name for name, (place, _) in board.places.items() if place == 1] or ["nobody"]
+    names = [name for name, (place, _) in board.places.items() if place == 1]
+    more = ["..."] if len(names) > MOST_FIRST else []
+    return [*names[:MOST_FIRST], *more] or ["nobody"]

@@ -243,5 +243,5 @@ def test_a_run_by_prefix(pytester):
         ]
     )
     stored = [path.name for path in (pytester.path / ".attrcheck").rglob("captum*.safetensors")]
-    assert len(stored) == 3  # the maps, the record of the case, the check
+    assert len(stored) == 4  # that it applies, its maps, the record of the case, the check
     assert all(name.startswith("captum+Occlusion-") for name in stored)

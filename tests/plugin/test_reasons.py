@@ -13,6 +13,13 @@ pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
 CHECKED = ITEMS + "\ndef test_method(attr_check):\n    attr_check.run()\n"
+BROKEN_MODEL = """
+
+@attrcheck.model("broken", datasets="halves")
+def broken(dataset):
+    from attrcheck.errors import ModelError
+    raise ModelError("no such weights")
+"""
 FAILS = "raise ValueError('no <layer9> & \\x1b[31mno \\ud800')"
 
 
@@ -43,7 +50,9 @@ def test_another_cause_is_another_failure(project):
 
 
 def test_an_error_that_is_no_methods_is_told_once_too(project):
-    result = run(project, "--attr-models=linear", "--attr-device=mps")
+    conftest = project.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + BROKEN_MODEL)
+    result = run(project, "--attr-models=broken")
     assert result.stdout.str().count("FAILED test_suite.py") == 1
     result.stdout.fnmatch_lines(["*, 1 repeated failures in *"])
 
@@ -90,7 +99,9 @@ def test_properties_of_results():
 
 def test_ids_of_the_installed_suites_can_be_pasted_back(project):
     result = run(
-        project, "--pyargs", "attrcheck.suites", "--collect-only", "-q", "--attr-checks=none"
+        project,
+        *("--pyargs", "attrcheck.suites", "--collect-only", "-q"),
+        *("--attr-checks=none", "--attr-laws=none"),
     )
     [first, *others] = [line for line in result.outlines if "::" in line]
     assert first == "attrcheck.suites.test_cases::test_case[halves-linear-lerf]"

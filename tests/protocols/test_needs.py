@@ -13,7 +13,9 @@ from attrcheck.registry import RegistryError
 TRUTH = {"pointing_game", "relevance_mass", "relevance_rank"}
 TUNED = {"idsds", "idsds_2", "idsds_8", "idsds_blur", "idsds_random"}
 RETRAINED = {"roar"}
-ASKED = {"sds_2", "sds_8", "sds_blur", "sds_random", *TUNED - {"idsds"}, *RETRAINED}
+SIBLINGS = {"sds_2", "sds_8", "sds_blur", "sds_random", "srg"}
+SAMPLED = {"sensitivity_n", "infidelity", "faithfulness_correlation", "saco"}
+ASKED = {*SIBLINGS, *SAMPLED, "grid_pointing", *TUNED - {"idsds"}, *RETRAINED}
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Lab:
     cases: tuple[Case, ...] = ()
     progress: Progress = field(default=lambda text: None)
     elsewhere: Callable[[Case], Mapping[str, Outcome]] = field(default=lambda case: {})
-    _last: dict[tuple[Case, Settings], Evaluation] = field(default_factory=dict, repr=False)
+    _last: dict[Any, Evaluation] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, settings: Settings) -> Lab:
@@ -62,11 +62,13 @@ class Lab:
 
     def evaluation(self, case: Case) -> Evaluation:
         """The case as the run evaluates it; the last one stays, as checks look at it in turn."""
-        wanted = case, self.settings
+        wanted = case, self.settings, self.elsewhere
         if wanted not in self._last:
             ended = self.elsewhere(case)
             self._last.clear()
-            self._last[wanted] = Evaluation(*wanted, self.store, self.loader, ended=ended)
+            self._last[wanted] = Evaluation(
+                case, self.settings, self.store, self.loader, ended=ended
+            )
         return self._last[wanted]
 
     def few(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attrcheck.contracts import Protocol, Reduction
-from attrcheck.engine.attribution import Reattribution
+from attrcheck.engine.attribution import Reattribution, attribute
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.errors import MethodError
 from attrcheck.graph.predictor import Predictor
@@ -85,3 +85,44 @@ def test_what_does_not_fit_at_all_is_an_error_of_the_method_that_is_scored(error
     again = Reattribution(method.get("gradient"), tiny.pair, 0)
     with pytest.raises(MethodError, match=f"scoring method 'gradient'.* {type(error).__name__}"):
         observe(Hungry(), tiny.pair, 8, np.zeros((8, 5, 5)), {}, {}, again)
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("out of memory"), MemoryError()])
+def test_a_method_goes_on_with_fewer_images_and_does_not_start_anew_with_all(error, tiny):
+    sizes = []
+
+    def hungry(model, images, targets):
+        sizes.append(len(images))
+        if len(images) > 3:
+            raise error
+        return images.abs().sum(1)
+
+    pair = tiny.pair
+    method = tiny.method(hungry)
+    for _ in range(2):
+        maps = attribute(method, pair, 0).arrays["maps"]
+        assert np.array_equal(maps, pair.images.abs().sum(1).numpy())
+    assert sizes == [8, 4, 2, 2, 2, 2, 2, 2, 2, 2]
+    assert tiny.pair is pair  # nothing had to be loaded again
+
+
+def test_a_method_that_is_asked_again_by_a_protocol_gets_fewer_images_too(tiny):
+    def hungry(model, images, targets):
+        if len(images) > 4:
+            raise torch.OutOfMemoryError("out of memory")
+        return images.abs().sum(1)
+
+    again = Reattribution(tiny.method(hungry), tiny.pair, 0)
+    maps = tiny.pair.images.abs().sum(1).numpy()
+    updated = protocol.get("ids_updated").make("smoke")
+    rows, passes = observe(updated, tiny.pair, 8, maps, observe_intact(tiny.pair), {}, again)
+    assert rows["logit"].shape == (8, 4)
+    assert passes == [3 + 2, 2]  # steps, and two maps of what is left
+
+
+def test_a_method_that_needs_too_much_for_one_image_is_named(tiny):
+    def hungry(model, images, targets):
+        raise torch.OutOfMemoryError("out of memory")
+
+    with pytest.raises(MethodError, match=r"'broken' on tiny-linear raised OutOfMemoryError"):
+        attribute(tiny.method(hungry), tiny.pair, 0)

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Method, Pair
 from attrcheck.engine import keys
+from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import MethodError, line_of, text_of
 from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
@@ -30,6 +31,7 @@ from attrcheck.isolation.patches import Patches
 from attrcheck.methods import method as methods
 from attrcheck.store.entries import Entry
 from attrcheck.store.seeds import derive
+from attrcheck.tensors.batching import exhausted, halving
 from attrcheck.tensors.draws import seeded
 from attrcheck.tensors.transfers import sent, which_equal
 
@@ -60,13 +62,17 @@ def attribute(
     """
     if pair.remote and (answer := pair.remote.attribute(method, pair, seed)) is not None:
         return Entry({"maps": answer[0]}, answer[1])
-    parts = []
+    parts: list[NDArray[np.float32]] = []
     seconds = 0.0
+
+    def attributed(part: slice) -> NDArray[np.float32]:
+        return attribute_batch(method, pair, part, seed)
+
     with unchanged(method, pair):
         for part in pair.slices():
             working()
             start = time.perf_counter()
-            parts.append(attribute_batch(method, pair, part, seed))
+            parts += halving(attributed, part, pair.given(method), pair.images, BLOCK)
             seconds += time.perf_counter() - start
     maps = np.concatenate(parts)
     constant = constant_maps(maps)
@@ -211,9 +217,10 @@ def _guarded(method: Method, pair: Pair) -> Iterator[None]:
     guard = Guard.of(pair.reference, code=methods.is_own(method.name))
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         guard.restore(pair.reference)
-        pair.spoilt()
+        if not exhausted(error):  # then it is tried with fewer images
+            pair.spoilt()
         raise
     if change := guard.restore(pair.reference):
         pair.spoilt()

@@ -132,7 +132,7 @@ def halving(
         part = slice(start, min(start + size, whole.stop))
         try:
             result = work(part)
-        except (RuntimeError, MemoryError) as error:
+        except Exception as error:
             tried = part.stop - part.start
             if tried == 1 or not exhausted(error):
                 raise
@@ -167,8 +167,9 @@ def in_equal_batches(work: Callable[[Tensor], Tensor], model: nn.Module, images:
     return torch.cat(maps)[:count]
 
 
-def exhausted(error: Exception) -> bool:
-    """Whether an error says that memory ran out."""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
-        phrase in str(error) for phrase in EXHAUSTED
-    )
+def exhausted(error: BaseException) -> bool:
+    """Whether an error, or what it was raised from, says that memory ran out."""
+    said = isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in EXHAUSTED)
+    if said or isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return error.__cause__ is not None and exhausted(error.__cause__)

@@ -35,7 +35,7 @@ def answered(task, lab):
 
 
 def test_entries_are_those_of_a_local_run_and_nothing_stays(tiny, tmp_path, same_arrays):
-    task = first(tiny, "slope", "morf", "insertion")
+    task = first(tiny, "slope", "morf", "insertion", "srg")
     lab = elsewhere(tiny, tmp_path)
     shared, own = answered(task.after, lab), answered(task, lab)
     assert not lab.store.folder.exists()

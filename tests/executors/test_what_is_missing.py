@@ -1,7 +1,9 @@
 """What the store lacks of a run, as tasks."""
 
+from dataclasses import dataclass, replace
+
 import attrcheck
-from attrcheck.contracts import Case
+from attrcheck.contracts import Case, Protocol
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
 from attrcheck.executors.planning import plan
@@ -89,3 +91,33 @@ def test_cases_of_a_fine_tuned_model_have_tasks_of_their_own_and_are_given_its_w
     weights = tuple(lab.store.folder.glob("tuned/noise-mine/*.safetensors"))
     assert len(weights) == 1
     assert [task.given for task in tasks] == [()] * 3 + [weights] * 3
+
+
+@dataclass(frozen=True)
+class Turned(Protocol):
+    """Looks at images that are turned round."""
+
+    higher_is_better = True
+    arranges = True
+
+    def arrange(self, pair):
+        return replace(pair.dataset, images=pair.dataset.images.flip(-1))
+
+    def observe(self, model, batch, maps, shared):
+        raise NotImplementedError
+
+    def reduce(self, rows):
+        raise NotImplementedError
+
+
+def test_images_that_a_protocol_arranges_have_maps_and_tasks_of_their_own(tiny):
+    attrcheck.protocol("turned")(Turned)
+    wanted = [Case("tiny", "linear", name) for name in ("morf", "turned", "srg")]
+    tasks = list(plan(Lab.of(tiny.settings(methods=("slope",))), wanted))
+    assert told(tasks) == [
+        *((method, 0, ["morf", "srg"]) for method in ("", "slope")),
+        *((method, 0, ["turned"]) for method in ("", "slope")),
+    ]
+    assert [task.maps for task in tasks] == [False, True, False, False]
+    # What srg is reduced from is on record under the names of its parts.
+    assert [len(keys) for keys in tasks[1].keys] == [1, 2]

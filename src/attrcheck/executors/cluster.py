@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,8 @@ class Cluster:
             max_calls=int(alone),
         )
         self._work = remote(_work)
-        self._load = ray.put(load)
+        sharers = int(1 / share.gpus) if share.gpus else max(map(share.slots, nodes))
+        self._load = ray.put(partial(_lab, load, max(1, sharers)))
         self._given: tuple[tuple[Path, ...], Any] = ((), ray.put(Answer()))
 
     def submit(self, task: Task, after: Any) -> Any:
@@ -133,11 +135,11 @@ _LABS: list[Lab] = []
 """The lab of this process, if it is a worker of Ray: pairs stay loaded for the next task."""
 
 
-def _work(load: Callable[[], Settings], task: Task, *given: Answer) -> Answer:
+def _work(load: Callable[[], Lab], task: Task, *given: Answer) -> Answer:
     """Compute a task in a worker of Ray."""
     try:
         if not _LABS:
-            _LABS.append(_lab(load()))
+            _LABS.append(load())
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -146,12 +148,12 @@ def _work(load: Callable[[], Settings], task: Task, *given: Answer) -> Answer:
     return compute(task, _LABS[0], given)
 
 
-def _lab(settings: Settings) -> Lab:
-    """A lab with a store that lives as long as a task."""
+def _lab(load: Callable[[], Settings], sharers: int) -> Lab:
+    """A lab with a store that lives as long as a task; sharers: of a node, or of a GPU."""
+    settings = load()
     folder = Path(tempfile.gettempdir(), f"attrcheck-{settings.run}", f"ray-{os.getpid()}")
-    return Lab.of(
-        replace(settings, store=folder, fresh=False, verify=0.0, keep_maps=None, task=None)
-    )
+    settings = replace(settings, store=folder, fresh=False, verify=0.0)
+    return Lab.of(replace(settings, keep_maps=None, sharers=sharers))
 
 
 def _connect(address: str) -> None:

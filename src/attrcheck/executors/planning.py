@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attrcheck.contracts import Case, Method
 from attrcheck.engine.applying import refusal
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.lab import Lab
-from attrcheck.engine.pairs import Source
 from attrcheck.engine.shards import Shard, find
 from attrcheck.engine.tuned import name_of
-from attrcheck.store.entries import Key
+from attrcheck.store.entries import Key, fingerprint
 from attrcheck.store.sending import named
 
 
@@ -64,21 +63,25 @@ def plan(lab: Lab, cases: Sequence[Case]) -> Iterator[Task]:
 
 def keys_of(shard: Shard, method: str) -> list[Key]:
     """The keys of what a task computes for one of its cases."""
-    return [shard.key(find(method))] if method else [key for _, key in shard.common]
+    if not method:
+        return [key for _, key in shard.common]
+    parts = [replace(shard, protocol=part) for part in shard.protocol.parts.values()]
+    return [one.key(find(method)) for one in parts or [shard]]
 
 
 def _sharing(lab: Lab, cases: Iterable[Case]) -> list[list[Evaluation]]:
     """Cases of a pair by what they share: the network and the images that have maps."""
-    groups: dict[Source | None, list[Evaluation]] = {}
+    groups: dict[str, list[Evaluation]] = {}
     for case in cases:
-        evaluation = lab.evaluation(case)
+        # Not the lab's own, which waits for what is planned here.
+        evaluation = Evaluation(case, lab.settings, lab.store, lab.loader)
         try:
-            source = evaluation.shards[0].pair.source
+            shared = fingerprint(evaluation.shards[0].pair.key)
         except KeyboardInterrupt:
             raise
         except BaseException:  # of a dataset or model; the item meets it again
             continue
-        groups.setdefault(source, []).append(evaluation)
+        groups.setdefault(shared, []).append(evaluation)
     return list(groups.values())
 
 
@@ -112,7 +115,8 @@ def _of_shard(
     else:
         before = _task(shards, number, "", given=given)
     # The report shows some images of the first shard with their maps.
-    maps = number == 0 and tuning is None and first.settings.keep_maps != 0
+    shown = number == 0 and tuning is None and not first.protocol.arranges
+    maps = shown and first.settings.keep_maps != 0
     tasks = [
         _task(missing, number, method.name, maps, given, before)
         for method in methods

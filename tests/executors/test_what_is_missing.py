@@ -6,6 +6,7 @@ import attrcheck
 from attrcheck.contracts import Case, Protocol
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
+from attrcheck.engine.shards import Shard
 from attrcheck.executors.planning import plan
 from tests.engine.test_tuned import build, dataset
 from tests.executors.distributed import cases
@@ -65,12 +66,35 @@ def test_a_fresh_run_plans_what_is_there_too(tiny):
     assert len(list(plan(Lab.of(tiny.settings(fresh=True, run="new")), [case]))) == 9
 
 
+class Untold:
+    """What it is cannot be told from anything else."""
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+def test_a_shard_that_cannot_be_read_is_left_to_the_item(tiny, monkeypatch):
+    has = Shard.has
+
+    def torn(self, method):
+        if self.number == 1:
+            raise OSError("no such picture")
+        return has(self, method)
+
+    monkeypatch.setattr(Shard, "has", torn)
+    wanted = [*cases("morf"), Case("tiny", "linear", "morf")]
+    pairs = [task.pair for task in plan(Lab.of(tiny.settings()), wanted)]
+    assert pairs == ["many-linear", "tiny-linear", "tiny-linear", "tiny-linear"]
+
+
 def test_what_cannot_be_tried_is_left_to_the_item(tiny):
     def broken(model):
         raise ValueError("not today")
 
     tiny.add("nowhere", lambda model, images, targets: images, not_applicable=lambda model: "no")
     tiny.add("broken", lambda model, images, targets: images, not_applicable=broken)
+    untold = Untold()
+    tiny.add("untold", lambda model, images, targets: (untold, images)[1])
     attrcheck.dataset("ruined")(lambda: 1 / 0)
     wanted = [Case("ruined", "linear", "morf"), *cases("morf")]
     tasks = list(plan(Lab.of(tiny.settings(methods=(*tiny.methods, "unknown"))), wanted))

@@ -50,15 +50,25 @@ def plan(lab: Lab, cases: Sequence[Case]) -> Iterator[Task]:
         pairs.setdefault(case.pair, []).append(case)
     for some in pairs.values():
         for group in _sharing(lab, some):
-            methods = list(_applicable(group[0].shards[0], lab.settings.methods))
-            ready: list[Task] = []
-            for number in range(max(len(one.shards) for one in group)):
-                there = [one for one in group if number < len(one.shards)]
-                shared, tasks = _of_shard(there, number, methods)
-                yield from shared
-                yield from ready
-                ready = tasks
-            yield from ready
+            try:
+                yield from _of_group(group, lab.settings.methods)
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:  # of a picture, say; the item meets it again
+                continue
+
+
+def _of_group(evaluations: Sequence[Evaluation], names: Iterable[str]) -> Iterator[Task]:
+    """The tasks of cases that share their maps."""
+    methods = list(_applicable(evaluations[0].shards[0], names))
+    ready: list[Task] = []
+    for number in range(max(len(one.shards) for one in evaluations)):
+        there = [one for one in evaluations if number < len(one.shards)]
+        shared, tasks = _of_shard(there, number, methods)
+        yield from shared
+        yield from ready
+        ready = tasks
+    yield from ready
 
 
 def keys_of(shard: Shard, method: str) -> list[Key]:
@@ -90,7 +100,7 @@ def _applicable(shard: Shard, names: Iterable[str]) -> Iterator[Method]:
     for name in names:
         try:
             method = find(name)
-            if refusal(method, shard.pair, shard.store) is None:
+            if refusal(method, shard.pair, shard.store) is None and keys_of(shard, name):
                 yield method
         except KeyboardInterrupt:
             raise

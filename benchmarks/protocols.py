@@ -31,7 +31,7 @@ from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.order import RANKS
 from attrcheck.protocols.responses import responses
-from attrcheck.tensors.draws import normal_draws, shuffles, uniform_draws
+from attrcheck.tensors.draws import normal_draws, normal_draws_on, shuffles, uniform_draws
 
 GOALS = {"morf": 1.1, "lerf": 1.1, "ids": 1.1, "sds": 1.1} | dict.fromkeys(
     ("road_morf", "road_lerf", "soundness", "completeness"), 2.0
@@ -60,7 +60,8 @@ def evaluate(
     """One method in one batch, as the engine does it; nothing is remembered from before."""
     for known in (RANKS.clear, *(f.cache_clear for f in (shuffles, normal_draws))):
         known()
-    uniform_draws.cache_clear()
+    for draws in (uniform_draws, normal_draws_on):
+        draws.cache_clear()
     seeds = tuple(range(len(images)))
     batch = Batch(images, labels, seeds, responses(predictor, images, labels))
     shared = protocol.observe_shared(predictor, batch)

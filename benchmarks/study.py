@@ -1,9 +1,10 @@
-"""A study in eight tasks against one process: `python benchmarks/study.py [IMAGES] [--at-once 2]`.
+"""A study in eight tasks, or on Ray, against one process: `python benchmarks/study.py [IMAGES]`.
 
 Pictures that are made when they are asked for, a network of a few thousand parameters, 5 methods, 4
 protocols. Eight processes compute a shard each of every eight (`--attr-shard I/8`), one of them is
 killed and started again, `attrcheck merge` joins their stores, and the plain command reports. Its
-report must be that of a single process, and no process may take more than 2 GB.
+report must be that of a single process, and no process may take more than 2 GB. With
+`--executor ray` two nodes of Ray on this machine, of a CPU each, compute the tasks instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,13 +155,9 @@ def report(folder: Path) -> dict[str, Any]:
     return document
 
 
-def study(folder: Path, images: int, at_once: int) -> bool:
-    """Run all of it; whether the reports are equal and memory was enough."""
-    (folder / "conftest.py").write_text(CONFTEST.format(images=images))
-    (folder / "test_study.py").write_text(SUITE)
-    reported = ("--attr-report", "--attr-report-dir=single")
-    single = Process(folder, "single", pytest_command(folder / "single-store", *reported))
-    ends = [told("one process", single.end()), *tasks(folder, at_once)]
+def in_tasks(folder: Path, at_once: int) -> list[End]:
+    """Run the tasks, join their stores, and report."""
+    ends = tasks(folder, at_once)
     stores = [str(folder / "runs" / str(number)) for number in range(1, TASKS + 1)]
     code = "import sys; from attrcheck.cli import main; sys.exit(main())"
     merge = [sys.executable, "-c", code, "merge", *stores, "--into", str(folder / "store")]
@@ -167,6 +166,64 @@ def study(folder: Path, images: int, at_once: int) -> bool:
     reported = ("--attr-report", "--attr-report-dir=joined")
     joined = Process(folder, "joined", pytest_command(folder / "store", *reported))
     ends.append(told("the plain command on the merged store", joined.end()))
+    return ends
+
+
+def on_ray(folder: Path) -> list[End]:
+    """Run the plain command on a cluster of two nodes; the peak of a worker counts as well."""
+    from ray.cluster_utils import Cluster  # an optional library
+
+    node = {"num_cpus": 1, "object_store_memory": 2**28}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        cluster.add_node(**node)
+        there = ("--attr-executor=ray", f"--attr-ray-address={cluster.address}")
+        reported = ("--attr-report", "--attr-report-dir=joined")
+        with Watch("ray::") as watch:
+            command = pytest_command(folder / "store", *reported, *there)
+            driver = told("the driver of two nodes", Process(folder, "joined", command).end())
+    finally:
+        cluster.shutdown()
+    print(f"workers of Ray: peak {watch.peak:.0f} MB")
+    return [driver, End(0, driver.seconds, watch.peak)]
+
+
+class Watch(threading.Thread):
+    """Looks every second at the processes whose command begins so; their peak in megabytes."""
+
+    def __init__(self, start: str) -> None:
+        super().__init__(daemon=True)
+        self.start_of_command = start.encode()
+        self.peak = 0.0
+        self.over = threading.Event()
+
+    def __enter__(self) -> Watch:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self.over.wait(1):
+            for process in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):
+                    if (process / "cmdline").read_bytes().startswith(self.start_of_command):
+                        status = (process / "status").read_text()
+                        self.peak = max(self.peak, int(status.split("VmHWM:")[1].split()[0]) / 1024)
+
+
+def study(folder: Path, images: int, at_once: int, executor: str) -> bool:
+    """Run all of it; whether the reports are equal and memory was enough."""
+    (folder / "conftest.py").write_text(CONFTEST.format(images=images))
+    (folder / "test_study.py").write_text(SUITE)
+    ends = []
+    if not (folder / "single").exists():  # else it was kept
+        reported = ("--attr-report", "--attr-report-dir=single")
+        single = Process(folder, "single", pytest_command(folder / "single-store", *reported))
+        ends.append(told("one process", single.end()))
+    ends += on_ray(folder) if executor == "ray" else in_tasks(folder, at_once)
     if any(end.code for end in ends):
         raise SystemExit(f"a process failed: see {folder}/*.log")
     equal = report(folder / "single") == report(folder / "joined")
@@ -183,12 +240,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("images", nargs="?", type=int, default=50_000)
     parser.add_argument("--at-once", type=int, default=2, help="tasks at the same time")
+    parser.add_argument("--executor", choices=("tasks", "ray"), default="tasks")
     parser.add_argument("--keep", type=Path, help="a folder for stores, logs and reports")
     chosen = parser.parse_args()
     folder = chosen.keep or Path(tempfile.mkdtemp(prefix="attrcheck-study-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        return int(not study(folder.resolve(), chosen.images, chosen.at_once))
+        return int(not study(folder.resolve(), chosen.images, chosen.at_once, chosen.executor))
     finally:
         if chosen.keep is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -30,6 +30,7 @@ FLOORS = (
     ("adapters",),
     ("checks", "laws", "papers"),
     ("engine",),
+    ("executors",),
     ("report",),
     ("notebook",),
     ("attrcheck",),  # the public face, attrcheck/__init__.py

@@ -44,18 +44,23 @@ Isolate: TypeAlias = Literal["auto", "on", "off"]
 """Which methods run in processes of their own: a user's, where the system can do it; all; none."""
 
 
+Precision: TypeAlias = Literal["float32", "tf32", "bfloat16"]
+"""With how many digits the predictor computes; methods always compute in float32."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the options of a run come to, in one process of it.
 
     images: of each case; None takes all. images_given: whether that number was asked for; then
     costly protocols take no fewer. memory: bytes that inner batches may take; None: half of what is
-    free. run: tells this run's records from those of others. verify: the share of stored entries
-    that is computed again and compared. isolate: which methods run in processes of their own.
-    timeout: seconds that a batch may take there; None: for ever. accept_accuracy: whether a model
-    may be as good as chance. shard: images of a shard; None: as few as can be. task: which of how
-    many tasks this run is, from 1, if the shards are dealt out to several. keep_maps: bytes of maps
-    that stay in the store; None: all.
+    free. sharers: how many processes on the device share that. run: tells this run's records from
+    those of others. verify: the share of stored entries that is computed again and compared.
+    isolate: which methods run in processes of their own. timeout: seconds that a batch may take
+    there; None: for ever. accept_accuracy: whether a model may be as good as chance. shard: images
+    of a shard; None: as few as can be. task: which of how many tasks this run is, from 1, if the
+    shards are dealt out to several. keep_maps: bytes of maps that stay in the store; None: all.
+    precision: of the predictor.
     """
 
     profile: str
@@ -68,6 +73,7 @@ class Settings:
     device: str
     threads: int
     memory: int | None
+    sharers: int = 1
     images_given: bool = False
     verify: float = 0.0
     isolate: Isolate = "off"
@@ -76,6 +82,7 @@ class Settings:
     shard: int | None = None
     task: tuple[int, int] | None = None
     keep_maps: int | None = None
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True)
@@ -248,8 +255,11 @@ class Dataset:
         return images * std + mean
 
     def _statistics(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        shape = (1, -1, 1, 1)
-        return images.new_tensor(self.mean).view(shape), images.new_tensor(self.std).view(shape)
+        def there(values: tuple[float, ...]) -> Tensor:
+            row = images.new_tensor(values, device="cpu").view(1, -1, 1, 1)
+            return row.to(images.device, non_blocking=images.is_cuda)
+
+        return there(self.mean), there(self.std)
 
 
 @dataclass(frozen=True)
@@ -422,6 +432,7 @@ class Protocol(ABC):
     tuning: the fine-tuning that the model goes through before it is attributed and observed.
     training_images: how many to train networks on that observe in place of the model; see
     `retrain`.
+    arranges: whether it makes images of its own of those of the dataset; see `arrange`.
     shared: rows that need no map.
     """
 
@@ -433,6 +444,7 @@ class Protocol(ABC):
     most_images: int | None = None
     tuning: Tuning | None = None
     training_images: int = 0
+    arranges: bool = False
 
     @property
     def shared(self) -> Shared | None:
@@ -447,6 +459,21 @@ class Protocol(ABC):
     def observation(self) -> str:
         """The name of what is observed; protocols of one class and one name share their rows."""
         return ""
+
+    @property
+    def parts(self) -> Mapping[str, Protocol]:
+        """Protocols whose rows this one is reduced from, `row` of `part` as `part_row`.
+
+        What was observed of them is shared: such a protocol needs no pass of its own.
+        """
+        return {}
+
+    def arrange(self, pair: Pair) -> Dataset:
+        """Images to attribute in place of the pair's, with masks, if the protocol `arranges` some.
+
+        One for each image, of the same id. NotApplicableError if the model cannot take them.
+        """
+        raise TypeError(f"{type(self).__name__} arranges images, but has no `arrange`")
 
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""

@@ -90,5 +90,9 @@ class MethodError(AttrcheckError):
     """A method that raised or broke its contract; the message names it and the first bad image."""
 
 
+class NotApplicableError(AttrcheckError):
+    """A model to which a protocol does not apply; the message says why."""
+
+
 class ModelError(AttrcheckError):
     """A model that does not do what a classifier of its dataset does."""

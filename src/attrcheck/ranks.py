@@ -37,8 +37,30 @@ def spearman(one: ArrayLike, other: ArrayLike, tolerance: float = 0.0) -> NDArra
     usable = (np.isfinite(first) & np.isfinite(second)).all(axis=1, keepdims=True)
     a = average_ranks(np.where(usable, first, 0.0), tolerance)
     b = average_ranks(np.where(usable, second, 0.0))
-    a -= a.mean(axis=1, keepdims=True)
-    b -= b.mean(axis=1, keepdims=True)
+    return _correlation(a, b)
+
+
+def pearson(one: ArrayLike, other: ArrayLike, tolerance: float = 0.0) -> NDArray[np.float64]:
+    """Pearson's correlation of two [N, P], row by row, in [-1, 1].
+
+    NaN where a row is constant or not finite. A row of the first is constant if its values are
+    within `tolerance` times its largest magnitude of each other.
+
+    >>> pearson([[0.0, 1.0, 2.0]], [[1.0, 2.0, 6.0]]).round(3).tolist()
+    [0.945]
+    """
+    first, second = (np.asarray(rows, dtype=np.float64) for rows in (one, other))
+    within = tolerance * np.abs(first).max(axis=1, initial=0.0)
+    spread = first.max(axis=1) - first.min(axis=1)
+    usable = (np.isfinite(first) & np.isfinite(second)).all(axis=1) & (spread > within)
+    a, b = (np.where(usable[:, None], rows, 0.0) for rows in (first, second))
+    return _correlation(a, b)
+
+
+def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the rows of a and b; NaN where one is constant."""
+    a = a - a.mean(axis=1, keepdims=True)
+    b = b - b.mean(axis=1, keepdims=True)
     size = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     found = np.full(len(a), np.nan)
     np.divide((a * b).sum(axis=1), size, out=found, where=size > 0)

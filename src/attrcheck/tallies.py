@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ Standings: TypeAlias = NDArray[Any]
 
 TOLERANCE = 1e-9
 """Scores of a case that are this close are ties."""
-# Comparisons made at once: their bytes fit the cache.
+# Bytes that are compared at once: they fit the cache.
 BLOCK = 2**19
 # Cases that a byte can count.
 BYTE = 255
@@ -135,32 +135,50 @@ def _number(scores: Floats, tolerances: Floats) -> tuple[Standings, NDArray[np.b
 def _tally(scores: Floats, tolerances: Floats) -> Tally:
     """That of scores of which the higher is the better."""
     numbers, exact = _number(scores, tolerances)
-    rest = [_tally_scores(*case) for case in zip(scores[~exact], tolerances[~exact], strict=True)]
-    return reduce(Tally.__add__, rest, _tally_numbers(numbers[exact]))
+    tallied = _tally_numbers(numbers[exact])
+    return tallied if exact.all() else tallied + _tally_scores(scores[~exact], tolerances[~exact])
 
 
 def tally_standings(rows: Sequence[tuple[Standings, float]], size: int) -> Tally:
     """That of rows [m] of `standings`, each with its tolerance."""
     numbers = [row for row, _ in rows if row.dtype.kind == "u"]
-    rest = [_tally_scores(row, within) for row, within in rows if row.dtype.kind != "u"]
+    rest = [(row, within) for row, within in rows if row.dtype.kind != "u"]
     stacked = np.concatenate(numbers or [np.empty(0, dtype=np.uint8)]).reshape(-1, size)
-    return reduce(Tally.__add__, rest, _tally_numbers(stacked))
+    tallied = _tally_numbers(stacked)
+    if not rest:
+        return tallied
+    scores, tolerances = zip(*rest, strict=True)
+    return tallied + _tally_scores(np.stack(scores), np.array(tolerances))
 
 
 def _tally_numbers(rows: Standings) -> Tally:
     """That of integers [cases, m]."""
     there = rows > 0
     present = there.sum(axis=0, dtype=np.int32)
+    # In `_lead` whoever takes part also beats the absent: as often as only one of two does.
+    return _tallied(_lead(rows) - present[:, None] + present, there)
+
+
+def _tally_scores(rows: Floats, tolerances: Floats) -> Tally:
+    """That of scores [cases, m] with a tolerance each, compared pair by pair."""
+    lead = np.zeros((rows.shape[1], rows.shape[1]), dtype=np.int32)
+    for part in _countable(len(rows)):
+        within = tolerances[part, None, None]
+        _add_lead(lead, rows[part], partial(_more_within, within=within))
+    return _tallied(lead, ~np.isnan(rows))
+
+
+def _tallied(lead: Counts, there: NDArray[np.bool_]) -> Tally:
+    """That of how often i is above j, less how often it is below, and of who took part where."""
     if there.all():
-        compared = np.full((rows.shape[1], rows.shape[1]), len(rows), dtype=np.int32)
+        compared = np.full(lead.shape, len(there), dtype=np.int32)
     else:
         ones = there.astype(np.float32)  # sums of ones are exact
         compared = (ones.T @ ones).astype(np.int32)
-    # In `_lead` whoever takes part also beats the absent: as often as only one of two does.
-    twice = _lead(rows) - present[:, None] + present + compared
+    twice = lead + compared
     np.fill_diagonal(compared, 0)
     np.fill_diagonal(twice, 0)
-    return Tally(twice, compared, present)
+    return Tally(twice, compared, there.sum(axis=0, dtype=np.int32))
 
 
 def _lead(rows: Standings) -> Counts:
@@ -168,37 +186,48 @@ def _lead(rows: Standings) -> Counts:
     size = rows.shape[1]
     lead = np.zeros((size, size), dtype=np.int32)
     strict = rows.max(axis=1, initial=0) == size  # without ties, whoever is not above is below
-    for part, tied in ((rows[strict], False), (rows[~strict], True)):
-        for start in range(0, len(part), BYTE):
-            _add_lead(lead, part[start : start + BYTE], tied)
+    for chosen, more in ((rows[strict], _more_without_ties), (rows[~strict], _more)):
+        for part in _countable(len(chosen)):
+            _add_lead(lead, chosen[part], more)
     return lead
 
 
-def _add_lead(lead: Counts, rows: Standings, tied: bool) -> None:
+def _countable(cases: int) -> Iterator[slice]:
+    """Parts of so many cases, each of which a byte can count."""
+    return (slice(start, start + BYTE) for start in range(0, cases, BYTE))
+
+
+def _add_lead(
+    lead: Counts, rows: Standings, more: Callable[[Standings, Standings], Counts]
+) -> None:
     """Add the lead in up to 255 cases: the upper half of it, as the lower one is its negative."""
     size = rows.shape[1]
-    step = max(4, BLOCK // max(1, len(rows) * size))
+    step = max(4, BLOCK // max(1, len(rows) * size * rows.itemsize))
     for first in range(0, size, step):
-        mine, others = rows[:, first : first + step, None], rows[:, None, first:]
-        above = _count(mine > others)
-        more = above - _count(mine < others) if tied else 2 * above - len(rows)
-        lead[first : first + step, first:] += more
-        lead[first + step :, first : first + step] -= more[:, step:].T
+        found = more(rows[:, first : first + step, None], rows[:, None, first:])
+        lead[first : first + step, first:] += found
+        lead[first + step :, first : first + step] -= found[:, step:].T
+
+
+def _more(mine: Standings, others: Standings) -> Counts:
+    """In how many cases mine is above, less in how many it is below."""
+    return _count(mine > others) - _count(mine < others)
+
+
+def _more_without_ties(mine: Standings, others: Standings) -> Counts:
+    return 2 * _count(mine > others) - len(mine)
+
+
+def _more_within(mine: Standings, others: Standings, within: Floats) -> Counts:
+    """`_more` of scores that lead by more than a tolerance; NaN, the absent, never do."""
+    ahead = mine - others
+    return _count(ahead > within) - _count(ahead < -within)
 
 
 def _count(flags: NDArray[np.bool_]) -> Counts:
     """How many of up to 255 cases, [cases, ...], have it."""
     counts: NDArray[np.uint8] = flags.view(np.uint8).sum(axis=0, dtype=np.uint8)
     return counts.astype(np.int32)
-
-
-def _tally_scores(row: Floats, tolerance: float) -> Tally:
-    """That of the scores of one case, compared pair by pair."""
-    there = ~np.isnan(row)
-    compared = np.outer(there, there).astype(np.int32)
-    np.fill_diagonal(compared, 0)
-    won = (row[:, None] - row > tolerance).astype(np.int32)
-    return Tally(compared + won - won.T, compared, there.astype(np.int32))
 
 
 def checked(scores: ArrayLike, axes: str) -> Floats:

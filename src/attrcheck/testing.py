@@ -29,17 +29,24 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attrcheck.checks import check as checks
 from attrcheck.contracts import Method, Protocol
 from attrcheck.engine.checking import examine
 from attrcheck.engine.loading import Loader
 from attrcheck.laws import protocols as laws
-from attrcheck.laws.scenes import KINDS, Scene
+from attrcheck.laws.strategies import scenes
+from attrcheck.laws.trying import Effort, attempt
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import RegistryError, select
+
+__all__ = [
+    "check_method",
+    "check_protocol",
+    "parametrize_with_checks",
+    "parametrize_with_laws",
+    "scenes",
+]
 
 EXAMPLES = 20
 """Scenes per law."""
@@ -93,7 +100,7 @@ def check_protocol(
     if not chosen:
         raise RegistryError(f"{only!r} selects no law of {_name(protocol)}: {', '.join(bound)}")
     for name in chosen:
-        _try(bound[name], subject, examples)
+        attempt(partial(bound[name], subject), scenes(), Effort(examples))
 
 
 def parametrize_with_laws(
@@ -110,27 +117,6 @@ def parametrize_with_laws(
             for name in _laws(protocol)
         ],
     )
-
-
-def scenes() -> st.SearchStrategy[Scene]:
-    """Hypothesis' strategy for the small worlds that laws are tried in."""
-    return st.builds(
-        Scene,
-        seed=st.integers(0, 2**16),
-        count=st.integers(1, 5),
-        maps=st.sampled_from(KINDS),
-    )
-
-
-def _try(law: laws.Law, protocol: Protocol, examples: int) -> None:
-    """One law on many scenes; hypothesis looks for the simplest that breaks it."""
-
-    @settings(deadline=None, max_examples=examples, report_multiple_bugs=False)
-    @given(scene=scenes())
-    def obey(scene: Scene) -> None:
-        law(protocol, scene)
-
-    obey()
 
 
 def _laws(protocol: Protocol | ProtocolSpec) -> dict[str, laws.Law]:

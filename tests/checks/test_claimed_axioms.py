@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from attrcheck.checks import check as checks
-from attrcheck.checks._probes import half_blind, mirrored, rewritten, without_biases
 from attrcheck.checks.axioms import AXIOMS, axioms
 from attrcheck.contracts import Method
 from attrcheck.engine.checking import examine
+from attrcheck.graph.probes import half_blind, mirrored, rewritten, without_biases
 from attrcheck.methods import method as methods
 from tests.worlds import load
 
@@ -112,6 +112,7 @@ def test_a_baseline_that_is_the_mean_of_images():
         ("dummy_feature", brightness),
         ("symmetry", slanted),
         ("implementation_invariance", by_layers),
+        ("scaling", brightness),
     ],
 )
 def test_each_axiom_of_pixels_has_its_culprit(name, culprit):

@@ -3,7 +3,9 @@
 import pytest
 
 import attrcheck
+from attrcheck.checks.stability import softened
 from attrcheck.engine.evaluation import run_case
+from attrcheck.engine.pairs import Forms
 from attrcheck.protocols.single_deletion import SingleDeletion
 
 METHODS = ("brightness", "gaussian_centre_4", "gradient", "intensity", "random", "slope")
@@ -39,3 +41,17 @@ def test_grids_that_do_not_divide_the_image_are_passed_over(tiny, lab_of, verdic
     attrcheck.protocol("rows_of_five")(lambda: SingleDeletion(grid=5))
     result = verdict_of("other_grid", lab_of("tiny-linear-rows_of_five", methods=METHODS))
     assert (result.status, result.figures) == ("not_applicable", {})
+
+
+def test_a_softmax_at_the_end_hinders_no_method_that_takes_networks_apart(tiny, lab_of):
+    methods = ("deeplift", "gradient")
+    lab = lab_of("tiny-linear-morf", methods=methods)
+    lab.store.open()
+    assert [*lab.few(*lab.cases, alter=softened).rows()] == list(methods)
+
+
+def test_records_that_are_there_need_no_altered_network(tiny, lab_of, verdict_of, monkeypatch):
+    before = verdict_of("attributed_output", lab_of("tiny-linear-morf", methods=METHODS))
+    for form in ("network", "original", "predictor"):
+        monkeypatch.setattr(Forms, form, property(lambda forms: pytest.fail("asked for")))
+    assert verdict_of("attributed_output", lab_of("tiny-linear-morf", methods=METHODS)) == before

@@ -119,7 +119,7 @@ def test_a_second_process_does_not_run_the_model_at_all(tiny, passes):
 
 def test_a_result_says_where_its_scores_come_from(tiny):
     first = tiny.run(methods=("slope",))
-    second = tiny.run(methods=("brightness", "slope"))
+    second = tiny.run(methods=("brightness", "slope"), run="the next")
     [computed] = first.provenance
     new, old = second.provenance
     assert (computed.stored, new.stored, old.stored) == (False, False, True)

@@ -10,6 +10,8 @@ import pytest
 
 import attrcheck
 from attrcheck.engine import keys
+from attrcheck.engine.loading import Loader
+from attrcheck.protocols import protocol
 from attrcheck.store.inventory import entries
 
 PACKAGE = Path(attrcheck.__file__).parent
@@ -122,3 +124,13 @@ def test_what_the_engine_does_to_maps_is_noticed_and_what_it_says_is_not(engine_
     assert engine_of(*copied) == before
     negated = ("engine/attribution.py", "maps = maps.sum(1)", "maps = -maps.sum(1)")
     assert engine_of(*negated) != before
+
+
+def test_precision_counts_for_what_a_predictor_decides_and_not_for_maps(tiny):
+    plain, coarse = (Loader("cpu", precision=name) for name in ("float32", "bfloat16"))
+    pairs = [loader.pair("tiny", "linear").key for loader in (plain, coarse)]
+    assert pairs[0] != pairs[1]
+    assert keys.of_maps(pairs[0], "method", 0) == keys.of_maps(pairs[1], "method", 0)
+    rows = [keys.of_rows(pair, "method", protocol.get("morf").make(), 8, 0) for pair in pairs]
+    assert rows[0] != rows[1]
+    assert {name for name in rows[1] if rows[0].get(name) != rows[1][name]} == {"precision"}

@@ -66,7 +66,7 @@ def test_the_statistic_is_over_maps_of_noisy_copies(name, setting, small):
     known = Noise(samples, std or 0.15, relative=std is None)
     wanted = []
     for image, target, seed in zip(images, targets, SEEDS, strict=True):
-        copies = [image + known.of(image, seed, copy) for copy in range(samples)]
+        copies = [image + known.of(image[None], [(seed, copy)])[0] for copy in range(samples)]
         maps = [of_base(base, model, copy[None], target[None])[0] for copy in copies]
         wanted.append(PLAIN[kind](maps))
     found = smoothed(name, model, images, targets)
@@ -104,11 +104,12 @@ def test_noise_has_the_stated_size():
     image = torch.linspace(-1, 3, 3 * 60 * 60).view(3, 60, 60)
     # 0.15 of a range of 4; 10,800 numbers tell a standard deviation within about 0.7%.
     for noise, std in ((OURS, 0.6), (IDSDS, 1.0), (SOUNDNESS, 0.3)):
-        drawn = noise.of(image, 7, 2)
+        drawn = noise.of(image[None], [(7, 2)])[0]
         assert drawn.std().item() == pytest.approx(std, rel=0.03)
         assert abs(drawn.mean().item()) < 0.04 * std
-        assert torch.equal(drawn, noise.of(image, 7, 2))
-    drawn = torch.stack([OURS.of(image, seed, copy) for seed in (7, 8) for copy in range(3)])
+        assert torch.equal(drawn, noise.of(image[None], [(7, 2)])[0])
+    copies = [(seed, copy) for seed in (7, 8) for copy in range(3)]
+    drawn = OURS.of(image.expand(6, -1, -1, -1), copies)
     correlations = torch.corrcoef(drawn.flatten(1)) - torch.eye(6)
     assert correlations.abs().max() < 0.05
     assert (OURS.samples, IDSDS.samples, SOUNDNESS.samples) == (16, 4, 20)

@@ -19,8 +19,12 @@ HEAVY = (
     "tabulate",
     "captum",
     "safetensors",
+    "ray",
 )
-ROOMS = ("contracts", "checks", "datasets", "methods", "models", "protocols", "report", "store")
+ROOMS = (
+    *("contracts", "checks", "datasets", "executors", "methods", "models", "protocols", "report"),
+    "store",
+)
 
 
 def test_idle_it_imports_nothing_heavy_and_prints_nothing(pytester):

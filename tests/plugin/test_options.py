@@ -2,11 +2,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from attrcheck.engine.results import CaseResult, Outcome
 from attrcheck.engine.settings import PROFILES, cores
-from attrcheck.errors import AttrcheckError
 from attrcheck.plugin import items, options, scaling, selection
 
 
@@ -62,8 +60,6 @@ def test_a_profile_is_a_number_of_images_that_can_be_overridden(profile):
         ({"attr_images": 0}, "--attr-images must be at least 1, not 0"),
         ({"attr_seed": -1}, "--attr-seed must be at least 0, not -1"),
         ({"attr_threads": 0}, "--attr-threads must be at least 1, not 0"),
-        ({"attr_device": "gpu"}, "--attr-device takes .* not gpu"),
-        ({"attr_device": "cuda:x"}, "--attr-device takes .* not cuda:x"),
         ({"attr_gate": ["nonsense"]}, "gate 'nonsense'"),
     ],
 )
@@ -80,28 +76,6 @@ def test_a_name_on_the_command_line_that_nothing_has_is_a_usage_error():
 def test_names_in_the_ini_file_wait_for_the_conftest_that_registers_them():
     options.check_all(Config(ini={"attr_methods": "not_yet_known"}))
     selection.check_names(Config(ini={"attr_methods": "not_yet_known"}))
-
-
-def test_auto_deals_the_gpus_out_in_turn(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert [items.device("auto", index) for index in range(3)] == ["cuda:0", "cuda:1", "cuda:0"]
-    assert items.device("cuda:1", 0) == "cuda:1"
-    assert items.device("cpu", 1) == "cpu"
-    with pytest.raises(AttrcheckError, match="--attr-device cuda:2: there are 2 CUDA devices"):
-        items.device("cuda:2", 0)
-
-
-def test_a_device_that_is_not_there_is_an_error(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert items.device("auto", 3) == "cpu"
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert items.device("auto", 3) == "cpu"  # attrcheck was never tried there: it must be asked for
-    assert items.device("mps", 3) == "mps"
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    for name in ("cuda", "cuda:0", "mps"):
-        with pytest.raises(AttrcheckError, match=f"--attr-device {name}"):
-            items.device(name, 0)
 
 
 def test_broken_promises_and_failed_writes_make_an_item_fail():

@@ -120,6 +120,8 @@ def test_a_partial_run_says_so(project):
         ("--attr-images=many", "*invalid int value*"),
         ("--attr-threads=0", "*--attr-threads must be at least 1*"),
         ("--attr-device=gpu", "*--attr-device takes auto, cpu, cuda, cuda:K or mps, not gpu*"),
+        ("--attr-device=cuda:7", "*--attr-device cuda:7: there are * CUDA devices here*"),
+        ("--attr-precision=half", "*--attr-precision takes float32, tf32, bfloat16, not half*"),
         ("--attr-gate=exact.meta_rnak >= 0", "*did you mean meta_rank*"),
         ("--attr-gate=exact", "*it has no comparison*"),
     ],

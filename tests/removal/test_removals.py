@@ -13,7 +13,7 @@ from attrcheck.registry import RegistryError
 from attrcheck.removal import Removal, removal
 from attrcheck.removal.fills import RADIUS, SIGMA, blurred_copy
 
-NAMES = ["blur", "channel_mean", "constant", "mean", "uniform"]
+NAMES = ["blur", "channel_mean", "constant", "histogram", "mean", "uniform"]
 each_removal = pytest.mark.parametrize("name", NAMES)
 
 
@@ -117,6 +117,18 @@ def test_uniform_is_noise_from_the_seeds():
     assert torch.equal(found, empty("uniform", images, seeds=(1, 2)))
     assert torch.equal(found.flip(0), empty("uniform", images, seeds=(2, 1)))
     assert not torch.equal(found, empty("uniform", images, seeds=(3, 4)))
+
+
+def test_histogram_draws_colours_of_the_image():
+    colours = torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+    images = torch.stack([colours, 10 + colours])[None].repeat(2, 1, 8, 8)
+    drawn = empty("histogram", images, seeds=(1, 2))
+    assert torch.equal(drawn[:, 1], 10 + drawn[:, 0])  # whole pixels, never channels of their own
+    assert not torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn, images)
+    counts = [int((drawn[:, 0] == value).sum()) for value in range(4)]
+    assert sum(counts) == 512
+    assert all(90 < count < 170 for count in counts)  # 128 each, as in the image
 
 
 def test_uniform_without_seeds_is_an_error_that_names_them():

@@ -41,7 +41,7 @@ def test_every_field_is_described_and_required_unless_it_has_a_default():
     for name, definition in definitions.items():
         assert definition["description"], name
     whole = definitions["Document"]
-    assert set(whole["properties"]) - set(whole["required"]) == {"baseline", "families"}
+    assert set(whole["properties"]) - set(whole["required"]) == {"baseline", "families", "laws"}
     for name, optional in (("BoardEntry", {"best", "letters", "worst"}), ("Agreement", set())):
         required = {*definitions[name]["properties"]} - optional
         assert definitions[name]["required"] == sorted(required)

@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from attrcheck.store.entries import Store, StoreWarning, read_head
+from attrcheck.store.recent import Recent
 from tests.store.one_entry import ENTRY, KEY, NAME
 
 
@@ -203,6 +204,7 @@ def test_a_file_that_cannot_be_read_for_now_is_tried_again_and_kept(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", sometimes)
         assert obtain() == 0
+        store.recent = Recent()  # as in a new process
         failures.extend([1] * 10)
         patch.setattr("attrcheck.store.files.PAUSES", (0, 0))
         with pytest.warns(StoreWarning, match=os.strerror(code)):

@@ -8,8 +8,11 @@ from tests.store.one_entry import ENTRY, KEY, NAME
 
 
 def test_an_entry_says_where_it_comes_from(store):
-    computed, stored = (store.obtain(NAME, KEY, lambda: ENTRY).origin for _ in range(2))
-    assert (computed.stored, stored.stored) == (False, True)
+    later = Store(store.folder, run="a later run")
+    computed, again, stored = (
+        one.obtain(NAME, KEY, lambda: ENTRY).origin for one in (store, store, later)
+    )
+    assert (computed.stored, again.stored, stored.stored) == (False, False, True)
     assert computed.fingerprint == stored.fingerprint == fingerprint(KEY)
     assert computed.created == stored.created
     assert stored.versions["torch"] == computed.versions["torch"]

@@ -1,5 +1,6 @@
 """Inner batches: quick, within the budget, and halved when memory runs out all the same."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from torch import nn
 from attrcheck.methods import method
 from attrcheck.tensors import batching as memory
 from attrcheck.tensors.batching import bytes_per_sample, in_batches, limited_to, samples_at_once
+from tests.pretend import pretended_gpu
 
 IMAGES = torch.zeros(2, 3, 16, 16)
 QUICK = 64 * 3 * 32 * 32 // (3 * 16 * 16)
@@ -145,7 +147,7 @@ def test_other_errors_are_not_swallowed(network):
 def test_what_the_cpu_raises_is_recognised():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**50)
-    assert memory._exhausted(caught.value)
+    assert memory.exhausted(caught.value)
 
 
 class Scarce(nn.Module):
@@ -211,3 +213,30 @@ def test_smoothgrad_of_integrated_gradients_keeps_to_two_gigabytes():
     assert found["finite"]
     assert 12 <= found["size"] <= 40
     assert budget / 4 < found["bytes"] < budget
+
+
+def test_later_batches_start_with_the_size_that_fitted(network):
+    sizes = []
+    with limited_to(8 * COST):
+        list(in_batches(failing(3, ERRORS[0], sizes), 9, network, IMAGES))
+        assert samples_at_once(network, IMAGES) == 2
+        sizes.clear()
+        list(in_batches(failing(3, ERRORS[0], sizes), 4, network, IMAGES))
+        assert sizes == [2, 2]
+        assert samples_at_once(copy.deepcopy(network), IMAGES) == 8
+
+
+def test_processes_share_what_is_free(network, monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda device: 24 * COST)
+    sizes = {}
+    for sharers in (1, 2, 3, 100):
+        with limited_to(None, sharers):
+            sizes[sharers] = samples_at_once(network, IMAGES)
+    assert sizes == {1: 12, 2: 6, 3: 4, 100: 1}
+
+
+def test_what_torch_keeps_for_this_process_is_free(monkeypatch):
+    with pretended_gpu(free=1000):
+        monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 500)
+        monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 200)
+        assert memory.free(torch.device("cuda:0")) == 1300

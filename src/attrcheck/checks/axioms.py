@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.checks import check
-from attrcheck.checks._probes import half_blind, mirrored, rewritten, without_biases
 from attrcheck.checks._similarity import Maps
 from attrcheck.contracts import Method, Pair, Verdict
 from attrcheck.errors import MethodError
+from attrcheck.graph.probes import doubled, half_blind, mirrored, rewritten, without_biases
 from attrcheck.methods.integrated import background
 
 Errors = NDArray[np.float64]
@@ -82,6 +82,12 @@ def implementation_invariance(method: Method, pair: Pair) -> Errors:
     return _apart(one, other, one)
 
 
+def scaling(method: Method, pair: Pair) -> Errors:
+    """A network whose logits are twice as large has maps that are twice as large."""
+    one, other = (_maps(method, pair, network) for network in doubled(pair.dataset))
+    return _apart(other, 2 * one, other)
+
+
 AXIOMS: dict[str, Callable[[Method, Pair], Errors]] = {
     axiom.__name__: axiom
     for axiom in (
@@ -92,6 +98,7 @@ AXIOMS: dict[str, Callable[[Method, Pair], Errors]] = {
         dummy_feature,
         symmetry,
         implementation_invariance,
+        scaling,
     )
 }
 

@@ -44,7 +44,7 @@ Scores = dict[str, NDArray[np.float64]]
 def claims_faithfulness(protocol: Protocol) -> bool:
     """Whether it scores a map by nothing but what the model, as it is, makes of images."""
     needs = {"masks", "training"} & set(protocol.needs)
-    return not (needs or protocol.tuning or isinstance(protocol, Metric))
+    return not (needs or protocol.tuning or protocol.arranges or isinstance(protocol, Metric))
 
 
 @check("linear_ground_truth", over="protocols", fits=claims_faithfulness)

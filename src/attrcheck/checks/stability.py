@@ -20,7 +20,7 @@ from attrcheck.checks._rankings import (
     is_quick,
     scores,
 )
-from attrcheck.contracts import Case, Lab, Later, Pair, Protocol, Verdict
+from attrcheck.contracts import Case, Lab, Later, Pair, Precision, Protocol, Verdict
 from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import model as models
@@ -166,8 +166,14 @@ def turned_back(pair: Pair, percent: int) -> Pair:
         f"checkpoint {percent} {digest(file.read_bytes())}",
         network=Later(lambda: prepare(network(), pair.images[:2])),
         original=Later(network),
-        predictor=Later(lambda: predictor_of(network(), pair.images[:2])),
+        predictor=Later(lambda: as_predictor(network(), pair)),
     )
+
+
+def as_predictor(network: nn.Module, pair: Pair) -> nn.Module:
+    """A network as protocols ask it, in the precision of the pair's own."""
+    precision: Precision = getattr(pair.predictor, "precision", "float32")
+    return predictor_of(network, pair.images[:2], precision=precision)
 
 
 def _soft(model: nn.Module, images: object, logits: Tensor) -> Tensor:
@@ -176,8 +182,8 @@ def _soft(model: nn.Module, images: object, logits: Tensor) -> Tensor:
 
 def _softened(model: nn.Module) -> nn.Module:
     if not isinstance(model, fx.GraphModule):
-        return nn.Sequential(model, nn.Softmax(1))
-    model.add_module("attributed_softmax", nn.Softmax(1))
+        return nn.Sequential(model, nn.Softmax(1)).eval()
+    model.add_module("attributed_softmax", nn.Softmax(1).eval())
     (output,) = (node for node in model.graph.nodes if node.op == "output")
     with model.graph.inserting_before(output):
         soft = model.graph.call_module("attributed_softmax", (output.args[0],))

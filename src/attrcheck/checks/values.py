@@ -55,7 +55,7 @@ DECIMALS = 4
 
 def draws_curves(protocol: Protocol) -> bool:
     """Whether it can score a changed map: it needs no mask, and does not attribute anew."""
-    attributes = isinstance(protocol, Metric | Updated)
+    attributes = isinstance(protocol, Metric | Updated) or protocol.arranges
     return not (attributes or protocol.tuning or {"masks", "training"} & set(protocol.needs))
 
 

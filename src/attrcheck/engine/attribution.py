@@ -31,6 +31,7 @@ from attrcheck.methods import method as methods
 from attrcheck.store.entries import Entry
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.draws import seeded
+from attrcheck.tensors.transfers import sent, which_equal
 
 KINDS: dict[str, Callable[[Tensor], bool]] = {
     "a nested tensor": lambda maps: maps.is_nested,
@@ -140,7 +141,7 @@ class Reattribution:
         def attribute(images: Tensor) -> Tensor:
             self.passes += len(images) * np.array(self.method.passes)
             maps = attribute_batch(self.method, self.pair, part, self.seed, images)
-            return torch.from_numpy(np.abs(maps) if self.absolute else maps).to(images.device)
+            return sent(torch.from_numpy(np.abs(maps) if self.absolute else maps), images.device)
 
         return attribute
 
@@ -172,7 +173,7 @@ def attribute_batch(
         checked = _checked(maps, method, pair, part)
     for parameter in network.parameters():
         parameter.grad = None  # a leftover that does no harm, but takes room
-    if not torch.equal(images, given) or not torch.equal(targets, pair.labels[part]):
+    if not all(which_equal([(images, given), (targets, pair.labels[part])])):
         raise MethodError(f"{_where(method, pair)} changed its input; work on a copy")
     return checked
 

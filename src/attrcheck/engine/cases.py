@@ -63,7 +63,10 @@ def families(cases: Iterable[Case], profile: str) -> dict[str, str]:
 
 
 def _family(name: str, profile: str) -> str:
-    classes = type(protocols.get(name).make(profile)).__mro__
+    made = protocols.get(name).make(profile)
+    while made.parts:  # of the family whose rows it scores
+        made = next(iter(made.parts.values()))
+    classes = type(made).__mro__
     [first, *_] = [kind for kind in reversed(classes) if issubclass(kind, Protocol)][1:]
     if first.__module__.startswith(f"{protocols.package}."):
         return first.__module__.rpartition(".")[2]

@@ -81,7 +81,7 @@ def run_check(check: Check, subject: Subject, lab: Lab) -> CheckResult:
     lab.store.open()
     if check.over == "methods":
         return _of_method(check, methods.get(subject.name), lab)
-    with limited_to(lab.settings.memory):
+    with limited_to(lab.settings.memory, lab.settings.sharers):
         if check.over in ("protocols", "suite"):
             verdict = lab.verdict(check, subject.protocol)
         else:
@@ -128,7 +128,7 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
     )
 
     def look() -> Verdict:
-        with limited_to(lab.settings.memory):
+        with limited_to(lab.settings.memory, lab.settings.sharers):
             return _look(check, method, pair)
 
     verdict = lab.stored_verdict(f"checks/{check.name}/{method.name}", key, look)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Setting
 from attrcheck.engine import keys
 from attrcheck.engine.loading import Loader, Trained
 from attrcheck.engine.pacing import Steps
-from attrcheck.engine.pairs import Pair
+from attrcheck.engine.pairs import Pair, arranged
 from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import interval, replicates
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
@@ -41,6 +42,7 @@ class Evaluation:
     """One case at work: what its methods share, and how each is scored.
 
     instead: another protocol in place of the case's own. alter: what is done to the pair first.
+    ended: methods that are not tried, as it is known already what becomes of them.
     """
 
     case: Case
@@ -49,6 +51,7 @@ class Evaluation:
     loader: Loader
     instead: Protocol | None = None
     alter: Callable[[Pair], Pair] | None = None
+    ended: Mapping[str, Outcome] = field(default_factory=dict)
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -61,9 +64,13 @@ class Evaluation:
         return self._pair(None)
 
     def _pair(self, shard: int | None) -> Pair:
-        tuning = self.protocol.tuning
-        pair = self.loader.pair(self.case.dataset, self.case.model, self._attributed, tuning, shard)
+        pair = arranged(self.protocol, self._plain(shard))
         return self.alter(pair) if self.alter else pair
+
+    def _plain(self, shard: int | None) -> Pair:
+        """With the images of the dataset, whatever the protocol makes of them."""
+        case, tuning = self.case, self.protocol.tuning
+        return self.loader.pair(case.dataset, case.model, self._attributed, tuning, shard)
 
     @property
     def _attributed(self) -> int | None:
@@ -102,6 +109,7 @@ class Evaluation:
                 settings=self.settings,
                 store=self.store,
                 load=partial(self._pair, number),
+                plain=partial(self._plain if self.protocol.arranges else self._pair, number),
                 number=number or 0,
                 images=size,
             )
@@ -133,7 +141,7 @@ class Evaluation:
     def observe_all(self, progress: Progress = lambda text: None) -> dict[str, Entry | Outcome]:
         """What was observed of every method; one that fails fails alone, and the others go on."""
         names = self.settings.methods
-        ends: dict[str, Outcome] = {}
+        ends = dict(self.ended)
         entries: dict[str, list[Entry]] = {name: [] for name in names}
         for name, observed in self.observe(self.shards, progress):
             if isinstance(observed, Outcome):
@@ -147,7 +155,7 @@ class Evaluation:
         self, shards: Sequence[Shard], progress: Progress
     ) -> Iterator[tuple[str, Entry | Outcome]]:
         """What was observed of methods, shard by shard; one that ends is not tried again."""
-        left = list(self.settings.methods)
+        left = [name for name in self.settings.methods if name not in self.ended]
         steps = Steps(self.case.id, len(left), len(shards), progress)
         for place, shard in enumerate(shards):
             steps.skip(place, len(left))
@@ -180,11 +188,15 @@ class Evaluation:
                 except BusyError:
                     busy.append(name)
                 except (MethodError, VerificationError) as error:
-                    self.loader.forget(shard.pair)
+                    self.loader.forget(shard.plain())
                     yield name, Outcome("error", str(error))
 
     def rows(self) -> dict[str, Rows]:
         """The rows of every method that is applicable and does not fail; the item tells who is."""
+        return copy.deepcopy(self._rows)
+
+    @cached_property
+    def _rows(self) -> dict[str, Rows]:
         observed = self.observe_all()
         return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
 
@@ -271,7 +283,7 @@ def run_case(
         accuracy=accuracy,
         outcomes=evaluation.score(protocol, observed),
         protocol_settings=settings,
-        tuning=dict(evaluation.shards[0].pair.tuned),
+        tuning=dict(evaluation.shards[0].plain().tuned),
         problems=evaluation.store.take_problems(),
         settled=[name for name, value in settings.items() if planned.get(name) != value],
         data=keys.of_dataset(trained.data.head(evaluation.images)),

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attrcheck.contracts import Dataset, Method, Pixels, Protocol, Shared, Tuning
+from attrcheck.contracts import Dataset, Method, Pixels, Precision, Protocol, Shared, Tuning
 from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import predictor_of
@@ -46,8 +46,11 @@ ENGINE = (
     "attrcheck.engine.shards",
     "attrcheck.protocols.responses",
     "attrcheck.tensors.batching",
+    "attrcheck.tensors.transfers",
 )
 """What is done to images, maps and rows whatever the method and the protocol: in every key."""
+PRECISION = "precision"
+"""The part of a key that tells with how many digits predictors compute."""
 DECIDING = (
     *("adapters", "checks", "contracts", "datasets", "engine", "graph", "methods", "models"),
     *("protocols", "ranks", "removal", "tensors", "training"),
@@ -103,8 +106,13 @@ def of_trained(
         "model": of_code(build),
         "network": of_network(network),
         "device": torch.device(device).type,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
     }
+
+
+def of_precision(precision: Precision) -> Key:
+    """With how many digits predictors compute, if with fewer than usual."""
+    return {} if precision == "float32" else {PRECISION: precision}
 
 
 def of_preparation() -> Key:
@@ -131,7 +139,7 @@ def of_tuned(network: nn.Module, data: Dataset, build: Callable[..., Any], tunin
         "finetuning": of_code(finetune),
         "training": of_training(data),
         "tuning": of_value(tuning),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
     }
 
 
@@ -183,7 +191,7 @@ def of_settings(observer: Protocol | Shared) -> str:
 
 def of_refusal(pair: Key, method: Method) -> Key:
     """Whether a method applies to the model of a pair, whatever the images."""
-    model = {name: part for name, part in pair.items() if name != "images"}
+    model = {name: part for name, part in pair.items() if name not in ("images", PRECISION)}
     return {**model, "applies": of_applying(method)}
 
 
@@ -209,8 +217,9 @@ def identifying(method: Method) -> Iterator[None]:
 
 
 def of_maps(pair: Key, method: str, seed: int) -> Key:
-    """The maps of a method for a pair."""
-    return {**pair, "method": method, "seed": str(seed)}
+    """The maps of a method for a pair; no predictor is asked for them."""
+    network = {name: part for name, part in pair.items() if name != PRECISION}
+    return {**network, "method": method, "seed": str(seed)}
 
 
 def of_shared(pair: Key, shared: Shared, count: int, seed: int) -> Key:
@@ -229,6 +238,7 @@ def of_rows(
 ) -> Key:
     """What a protocol observed of a method, on so many images; `training`: what it learns from."""
     return {
+        **pair,
         **of_maps(pair, method, seed),
         "training": training,
         "protocol": of_observer(protocol),
@@ -240,7 +250,7 @@ def of_rows(
 def of_verdict(**parts: Any) -> Key:
     """What a check found: checks look names up at run time, so all code that has a say counts."""
     known = {name: of_value(part) for name, part in parts.items()}
-    return {**known, "code": of_deciding_code(), "torch": torch.__version__}
+    return {**known, "code": of_deciding_code(), "torch": str(torch.__version__)}
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from attrcheck.engine.evaluation import Evaluation, Progress
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.resampling import resample
-from attrcheck.engine.results import plain_figures
+from attrcheck.engine.results import Outcome, plain_figures
 from attrcheck.engine.retraining import of_training, trainer
 from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import find
@@ -26,6 +26,7 @@ from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Key, Store, fingerprint
 from attrcheck.store.fingerprints import of_code
+from attrcheck.tensors.precision import be_exact
 
 FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
@@ -33,13 +34,19 @@ FEW = 10
 
 @dataclass(frozen=True)
 class Lab:
-    """A run in one process: its settings, its store, its loaded pairs and its cases."""
+    """A run in one process: its settings, its store, its loaded pairs and its cases.
+
+    elsewhere: waits until other processes have done their part of a case, if there are any; the
+    methods that ended there.
+    """
 
     settings: Settings
     store: Store
     loader: Loader
     cases: tuple[Case, ...] = ()
     progress: Progress = field(default=lambda text: None)
+    elsewhere: Callable[[Case], Mapping[str, Outcome]] = field(default=lambda case: {})
+    _last: dict[tuple[Case, Settings], Evaluation] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, settings: Settings) -> Lab:
@@ -48,11 +55,19 @@ class Lab:
             settings.store, settings.run, settings.fresh, settings.verify, settings.keep_maps
         )
         shard = settings.shard or BLOCK
-        return cls(settings, store, Loader(settings.device, store, remote.start(settings), shard))
+        isolated = remote.start(settings)
+        be_exact()
+        loader = Loader(settings.device, store, isolated, shard, settings.precision)
+        return cls(settings, store, loader)
 
     def evaluation(self, case: Case) -> Evaluation:
-        """The case as the run evaluates it."""
-        return Evaluation(case, self.settings, self.store, self.loader)
+        """The case as the run evaluates it; the last one stays, as checks look at it in turn."""
+        wanted = case, self.settings
+        if wanted not in self._last:
+            ended = self.elsewhere(case)
+            self._last.clear()
+            self._last[wanted] = Evaluation(*wanted, self.store, self.loader, ended=ended)
+        return self._last[wanted]
 
     def few(
         self,
@@ -62,7 +77,7 @@ class Lab:
         alter: Callable[[contracts.Pair], contracts.Pair] | None = None,
     ) -> Evaluation:
         """The case on its first few images, with another protocol, seed or an altered pair."""
-        own = self.evaluation(case)
+        own = Evaluation(case, self.settings, self.store, self.loader)
         most = min(own.images, FEW)
         settings, chosen = self.settings, protocol or own.protocol
         capped = "most_images" in getattr(chosen, "__dataclass_fields__", {})
@@ -83,7 +98,8 @@ class Lab:
 
     def pair_of(self, network: nn.Module, data: Dataset) -> Pair:
         """A pair of a network that is not registered."""
-        return pair_of(network, data, "unregistered", self.settings.device)
+        settings = self.settings
+        return pair_of(network, data, "unregistered", settings.device, settings.precision)
 
     def training(self, pair: contracts.Pair, count: int) -> Pair:
         """The pair with the first images of the training split in place of the held-out ones."""
@@ -130,6 +146,7 @@ class Lab:
             profile=settings.profile,
             seed=settings.seed,
             device=torch.device(settings.device).type,
+            **keys.of_precision(settings.precision),
         )
         name = f"checks/{check.name}/{protocol or 'suite'}"
         return self.stored_verdict(name, key, lambda: check.run(self, *arguments))

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from attrcheck.contracts import Dataset, Model, Pictures, Remote, Tuning
+from attrcheck.contracts import Dataset, Model, Pictures, Precision, Remote, Tuning
 from attrcheck.datasets import DatasetError
 from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
 from attrcheck.datasets.receiving import received
 from attrcheck.engine import keys
 from attrcheck.engine.fitting import fitted
-from attrcheck.engine.pairs import Forms, Pair, Source, forms_of
+from attrcheck.engine.pairs import NETWORKS, Forms, Pair, Source, forms_of
 from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.tuned import tuned
 from attrcheck.errors import ModelError
@@ -31,6 +31,8 @@ from attrcheck.training.weights import load_weights
 
 KEPT = 2
 """Pairs, networks and datasets that stay loaded: the next item likely needs one of them again."""
+LIGHT = 2**28
+"""Bytes of networks, and of the datasets that they see, that stay loaded beyond that."""
 
 T = TypeVar("T")
 
@@ -47,18 +49,27 @@ class Trained:
     key: Key
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def size(self) -> int:
+        """Bytes of its weights, in all forms, and of the images if these are in memory."""
+        images, built = self.data.images, self.forms.built
+        weights: int = sum(value.nbytes for value in [*built.parameters(), *built.buffers()])
+        seen = images.nbytes if isinstance(images, Tensor) else 0
+        return len(NETWORKS) * weights + seen
+
 
 @dataclass
 class Loader:
     """Loads pairs for one device, and keeps the last few; fine-tuned weights go to the store.
 
-    shard: images that are in memory at once, a multiple of BLOCK. progress: is told of fine-tuning.
+    shard: images that are in memory at once, a multiple of BLOCK. precision: of predictors.
+    progress: is told of fine-tuning.
     """
 
     device: str
     store: Store | None = None
     remote: Remote | None = None
     shard: int = BLOCK
+    precision: Precision = "float32"
     progress: Callable[[str], None] = lambda text: None
     _datasets: OrderedDict[Any, Dataset | Pictures] = field(default_factory=OrderedDict, repr=False)
     _trained: OrderedDict[Any, Trained] = field(default_factory=OrderedDict, repr=False)
@@ -113,7 +124,7 @@ class Loader:
     def trained(self, dataset: str, model: str, tuning: Tuning | None = None) -> Trained:
         """A model with its weights, and the dataset as it sees it."""
         key = dataset, model, tuning
-        return _kept(self._trained, key, lambda: self._build(dataset, model, tuning))
+        return _kept(self._trained, key, lambda: self._build(dataset, model, tuning), Trained.size)
 
     def _build(self, dataset: str, model: str, tuning: Tuning | None) -> Trained:
         raw, spec = self.dataset(dataset), models.get(model)
@@ -133,9 +144,10 @@ class Loader:
         key = {
             **keys.of_trained(_reference(data), spec.build, network, self.device),
             **({"declared": digest(*declared)} if declared else {}),
+            **keys.of_precision(self.precision),
             **({"traced": keys.of_tracing(spec.leaf, spec.concrete_args)} if spec.helped else {}),
         }
-        return Trained(data, forms_of(network, data, self.device, spec), key, facts)
+        return Trained(data, forms_of(network, data, self.device, spec, self.precision), key, facts)
 
     def _load(self, source: Source) -> Pair:
         trained = self.trained(source.dataset, source.model, source.tuning)
@@ -190,11 +202,16 @@ def seen_by(built: Model, raw: Dataset | Pictures, name: str) -> Dataset:
     return view(raw, wanted)
 
 
-def _kept(memory: OrderedDict[Any, T], key: Any, load: Callable[[], T]) -> T:
-    """What is remembered under a key, else loaded; the oldest is forgotten."""
+def _kept(
+    memory: OrderedDict[Any, T],
+    key: Any,
+    load: Callable[[], T],
+    size: Callable[[T], int] = lambda value: LIGHT,
+) -> T:
+    """What is remembered under a key, else loaded; the oldest is forgotten if all are too heavy."""
     if key not in memory:
         memory[key] = load()
-        while len(memory) > KEPT:
+        while len(memory) > KEPT and sum(map(size, memory.values())) > LIGHT:
             memory.popitem(last=False)
     memory.move_to_end(key)
     return memory[key]

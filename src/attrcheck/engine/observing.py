@@ -19,6 +19,8 @@ from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.graph.predictor import Predictor
 from attrcheck.protocols.responses import joined, responses
 from attrcheck.store.locking import BusyError
+from attrcheck.tensors.batching import exhausted, halving
+from attrcheck.tensors.transfers import sent
 
 
 def observe_intact(pair: Pair) -> Rows:
@@ -53,16 +55,20 @@ def observe(
     if protocol.training_images:
         model = protocol.retrain(retraining(again, pair, protocol.training_images))
 
+    passes = again.passes.copy()
+
     def rows_of(part: slice) -> Rows:
+        before = np.array([_passes(model), 0]) + again.passes
         batch = replace(pair.batch(part, again.seed, intact), attribute=again.of(part))
-        chosen = torch.from_numpy(maps[part]).to(pair.images.device)
+        chosen = sent(torch.from_numpy(maps[part]), pair.images.device)
         known = {name: row[part] for name, row in shared.items()}
         with _naming(again.method, pair, part):
-            return protocol.observe(model, batch, chosen, known)
+            rows = protocol.observe(model, batch, chosen, known)
+        # Those of work that is done again are not counted.
+        passes[:] += np.array([_passes(model), 0]) + again.passes - before
+        return rows
 
-    before = _passes(model)
     rows = _joined(pair, images, rows_of)
-    passes = np.array([_passes(model) - before, 0]) + again.passes
     return rows, (passes / images).tolist()
 
 
@@ -74,6 +80,8 @@ def _naming(method: Method, pair: Pair, part: slice) -> Iterator[None]:
     except (AttrcheckError, BusyError):  # of the dataset, the model or the store
         raise
     except Exception as error:
+        if exhausted(error) and part.stop - part.start > 1:  # fewer may fit
+            raise
         raise MethodError(
             f"scoring method {method.name!r} on {pair.name} raised {type(error).__name__} in the "
             f"batch that starts with image {pair.dataset.ids[part][0]!r}: {text_of(error)}"
@@ -86,5 +94,14 @@ def _passes(model: nn.Module) -> int:
 
 
 def _joined(pair: Pair, images: int | None, rows_of: Callable[[slice], Rows]) -> Rows:
-    """Rows of every batch of the first images, or of all, joined."""
-    return joined([rows_of(part) for part in pair.slices(images)])
+    """Rows of every batch of the first images, or of all, joined; half a batch if memory runs out.
+
+    No row depends on the others of its batch.
+    """
+    return joined(
+        [
+            rows
+            for part in pair.slices(images)
+            for rows in halving(rows_of, part, pair.predictor, pair.images, part.stop - part.start)
+        ]
+    )

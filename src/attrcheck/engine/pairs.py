@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +13,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Dataset, Later, Method, Remote, Rows, Tuning
+from attrcheck.contracts import (
+    Batch,
+    Dataset,
+    Later,
+    Method,
+    Precision,
+    Protocol,
+    Remote,
+    Rows,
+    Tuning,
+)
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.plausibility import check_logits
@@ -22,9 +32,12 @@ from attrcheck.errors import ModelError
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
+from attrcheck.store.digests import digest
 from attrcheck.store.entries import Key
+from attrcheck.store.fingerprints import of_code, of_value
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size
+from attrcheck.tensors.transfers import sent
 
 if TYPE_CHECKING:
     from attrcheck.engine.loading import Loader
@@ -49,12 +62,14 @@ class Source(NamedTuple):
 class Forms:
     """A network in three forms, each a copy that is made when it is first asked for.
 
-    images: like those that it will see. spec: what may help to trace it.
+    images: like those that it will see. spec: what may help to trace it. precision: of the
+    predictor.
     """
 
     built: nn.Module
     images: Tensor
     spec: ModelSpec | None = None
+    precision: Precision = "float32"
 
     @cached_property
     def network(self) -> nn.Module:
@@ -69,7 +84,7 @@ class Forms:
     @cached_property
     def predictor(self) -> Predictor:
         """As protocols ask it."""
-        return predictor_of(self.built, self.images, **self._help)
+        return predictor_of(self.built, self.images, precision=self.precision, **self._help)
 
     @property
     def _help(self) -> dict[str, Any]:
@@ -78,10 +93,14 @@ class Forms:
 
 
 def forms_of(
-    network: nn.Module, data: Dataset, device: str, spec: ModelSpec | None = None
+    network: nn.Module,
+    data: Dataset,
+    device: str,
+    spec: ModelSpec | None = None,
+    precision: Precision = "float32",
 ) -> Forms:
     """A network in its three forms, for images of the size that the dataset has."""
-    return Forms(network, noise_like(data, device), spec)
+    return Forms(network, noise_like(data, device), spec, precision)
 
 
 def noise_like(data: Dataset, device: str) -> Tensor:
@@ -181,7 +200,7 @@ class Pair:
             labels=self.labels[part],
             seeds=self.seeds(part, seed, "ties"),
             intact={name: row[part] for name, row in intact.items()},
-            masks=None if masks is None else masks[part].to(self.images.device),
+            masks=None if masks is None else sent(masks[part], self.images.device),
             chance=1 / self.dataset.classes,
         )
 
@@ -230,16 +249,34 @@ class Pair:
         return self.loader.pair(dataset, self.model, images)
 
 
-def pair_of(network: nn.Module, data: Dataset, model: str, device: str) -> Pair:
+def pair_of(
+    network: nn.Module,
+    data: Dataset,
+    model: str,
+    device: str,
+    precision: Precision = "float32",
+) -> Pair:
     """A network in its three forms and the images as it wants them; nothing is put on record."""
     return Pair(
         dataset=data,
         model=model,
-        forms=forms_of(network, data, device),
+        forms=forms_of(network, data, device, precision=precision),
         device=device,
         key={},
         make=partial(in_memory, data),
     )
+
+
+def arranged(protocol: Protocol, pair: Pair) -> Pair:
+    """The pair with the images that the protocol makes of its own, if it does."""
+    return _arranged(protocol, pair) if protocol.arranges else pair
+
+
+@lru_cache(maxsize=2)
+def _arranged(protocol: Protocol, pair: Pair) -> Pair:
+    data = protocol.arrange(pair)
+    how = f"{type(protocol).__name__}.{digest(of_code(type(protocol)), of_value(protocol))}"
+    return pair.altered(how, dataset=data, whole=data)
 
 
 def check(pair: Pair) -> None:

@@ -81,7 +81,7 @@ def plan(lab: Lab, cases: Sequence[Case]) -> list[PairPlan]:
     plans = []
     for chosen in pairs.values():
         try:
-            with limited_to(lab.settings.memory):
+            with limited_to(lab.settings.memory, lab.settings.sharers):
                 plans.append(_Planned(lab, chosen).plan())
         except AttrcheckError as error:
             plans.append(PairPlan(chosen[0].pair, len(chosen), problem=str(error)))
@@ -140,13 +140,15 @@ class _Planned:
         shared: dict[object, tuple[int, float]] = {}
         for evaluation in evaluations:
             protocol, images = evaluation.protocol, evaluation.images
-            tuning, cost = protocol.tuning, cost_of(protocol, self.pair.dataset)
+            tuning = protocol.tuning
             attributed[tuning] = max(attributed.get(tuning, 0), images if tuning else total)
-            rows = tuning, type(protocol), protocol.observation or evaluation.case.protocol
-            scored[rows] = max(scored.get(rows, (0, cost)), (images, cost), key=itemgetter(0))
-            if protocol.shared is not None:
-                key = tuning, protocol.shared.key
-                shared[key] = max(shared.get(key, (0, 0.0)), (images, cost.shared))
+            for part in protocol.parts.values() or [protocol]:
+                cost = cost_of(part, self.pair.dataset)
+                rows = tuning, type(part), part.observation or evaluation.case.protocol
+                scored[rows] = max(scored.get(rows, (0, cost)), (images, cost), key=itemgetter(0))
+                if part.shared is not None:
+                    key = tuning, part.shared.key
+                    shared[key] = max(shared.get(key, (0, 0.0)), (images, cost.shared))
         forward += sum(images * passes for images, passes in shared.values())
         there, back = self._passes(self.methods)
         for images, cost in scored.values():
@@ -189,6 +191,8 @@ class _Planned:
 
 def cost_of(protocol: Protocol, data: Dataset) -> Cost:
     """What a protocol costs per image of this size: it does not matter what the network is."""
+    if protocol.arranges:
+        return Cost(forward=0.0, maps=1.0, shared=0.0, rows=float(FLOAT))  # of another image
     data = in_memory(data)
     pair = pair_of(_stand_in(data), data, "stand_in", "cpu")
     count = len(data)

@@ -52,7 +52,7 @@ class Current:
     @cached_property
     def _plain(self) -> dict[str, str]:
         pair = keys.of_preparation()
-        return {**pair, "torch": torch.__version__, "code": keys.of_deciding_code()}
+        return {**pair, "torch": str(torch.__version__), "code": keys.of_deciding_code()}
 
     @cached_property
     def _observers(self) -> dict[str, set[str]]:

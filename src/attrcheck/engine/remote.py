@@ -35,6 +35,7 @@ from attrcheck.isolation.zygote import AVAILABLE, Copy, Zygote, ZygoteLostError,
 from attrcheck.methods import method as methods
 from attrcheck.store.entries import Key, Store
 from attrcheck.tensors.batching import free, limited_to
+from attrcheck.tensors.precision import be_exact
 
 KEPT = 3
 """Processes that stay; a method that is asked again after so many others starts anew."""
@@ -266,7 +267,9 @@ def _serve(connection: Connection, settings: Settings, chosen: Mapping[str, Meth
     if torch.device(settings.device).type == "cpu":
         limit_memory(free(torch.device("cpu")))
     store = Store(settings.store, settings.run, settings.fresh)
-    loader = Loader(settings.device, store, shard=settings.shard or BLOCK)
+    be_exact()
+    shard = settings.shard or BLOCK
+    loader = Loader(settings.device, store, shard=shard, precision=settings.precision)
 
     def send(head: Mapping[str, Any], maps: NDArray[np.float32] | None = None) -> None:
         shape = None if maps is None else maps.shape
@@ -289,7 +292,7 @@ def _serve(connection: Connection, settings: Settings, chosen: Mapping[str, Meth
             send({"kind": UNKNOWN, "text": text_of(error)})
             continue
         try:
-            with limited_to(settings.memory):
+            with limited_to(settings.memory, settings.sharers):
                 send(*_run(request, chosen[request.method], pair, working))
         except MethodError as error:
             send({"kind": ERROR, "text": str(error)})

@@ -14,7 +14,7 @@ from attrcheck.store.seeds import derive
 from attrcheck.tallies import TOLERANCE, standings
 
 RESAMPLES = 1000
-AT_ONCE = 2**20
+AT_ONCE = 2**21
 """Counts of draws that are in memory at once."""
 LEVEL = 0.95
 NOBODY = Outcome("not_applicable")

@@ -1,4 +1,4 @@
-"""What a case or a check came to, and the envelope in which it crosses to the controller."""
+"""What a case, a check or a law came to, and the envelope in which it crosses to the controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attrcheck.contracts import Over, Weights
+from attrcheck.contracts import Over, Precision, Weights
 from attrcheck.engine.wire import LOCAL
 from attrcheck.errors import cut
 
@@ -18,6 +18,10 @@ Status: TypeAlias = Literal["ok", "undefined", "not_applicable", "error"]
 CheckStatus: TypeAlias = Literal["passed", "failed", "known_failure", "finding", "not_applicable"]
 """A finding is a failure of a protocol on a user's own data: nobody's fault, so shown and counted,
 but no reason for a run to fail."""
+
+
+LawKind: TypeAlias = Literal["protocol", "removal", "method", "fusion"]
+LawStatus: TypeAlias = Literal["held", "broken", "not_applicable"]
 
 
 def _nothing() -> NDArray[np.float32]:
@@ -153,6 +157,28 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
+class LawResult:
+    """Whether a law held for one subject, in `examples` scenes that hypothesis invented.
+
+    reason: of the status. scene: the simplest in which it is broken. seed: from which hypothesis
+    draws that one again.
+    """
+
+    kind: LawKind
+    subject: str
+    law: str
+    status: LawStatus
+    reason: str = ""
+    scene: str = ""
+    examples: int = 0
+    seed: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", cut(str(self.reason)))
+        object.__setattr__(self, "scene", cut(self.scene))
+
+
+@dataclass(frozen=True)
 class MethodFacts:
     """What is known of a method without running it.
 
@@ -178,7 +204,7 @@ class RunSettings:
     images: of each case; None takes all. of_cases, of_methods: how many the profile runs unasked,
     or the suite has. suite: the paper's selection that was asked for. gaps: what it needs that is
     not there. facts: of the methods that could be loaded. weights: what weighs alike on the board.
-    families: of the protocols, by name.
+    families: of the protocols, by name. precision: of the predictors.
     """
 
     profile: str
@@ -193,6 +219,7 @@ class RunSettings:
     facts: dict[str, MethodFacts] = field(default_factory=dict)
     weights: Weights = "equal"
     families: dict[str, str] = field(default_factory=dict)
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True)
@@ -237,7 +264,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Envelope:
-    """What an item sends to the controller: the result of a case or of a check, or a delivery.
+    """What an item sends to the controller: the result of a case, a check or a law, or a delivery.
 
     id: the item's, without its test. whole: tells the cases and methods that the profile runs
     unasked from any other selection. threads: those of the process. verified: entries of the store
@@ -255,6 +282,7 @@ class Envelope:
     keys: dict[str, str] = field(default_factory=dict)
     exhibit: Exhibit | None = None
     delivery: Delivery | None = None
+    law: LawResult | None = None
 
 
 def join(parts: Iterable[Provenance]) -> list[Provenance]:

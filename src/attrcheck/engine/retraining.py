@@ -49,7 +49,7 @@ def trainer(learnt: Pair, seed: int) -> Callable[[Tensor, int], nn.Module]:
     def train(images: Tensor, epochs: int) -> nn.Module:
         first = derive(seed, "retraining", learnt.name)
         network = trained(build, images, learnt.labels, replace(recipe, epochs=epochs), first)
-        return predictor_of(network)
+        return predictor_of(network, precision=learnt.forms.precision)
 
     return train
 

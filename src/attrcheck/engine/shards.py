@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,10 +21,10 @@ from attrcheck.engine.attribution import (
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import Outcome
-from attrcheck.errors import MethodError, text_of
+from attrcheck.errors import MethodError, NotApplicableError, text_of
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
-from attrcheck.protocols.responses import joined
+from attrcheck.protocols.responses import joined, named
 from attrcheck.store.digests import digest
 from attrcheck.store.entries import Entry, Key, Origin, Store
 from attrcheck.tensors.batching import limited_to
@@ -35,7 +35,8 @@ class Shard:
     """Some images of a case at work: what its methods share, and what is observed of each.
 
     number: which shard. images: how many of its images the protocol scores. load: gives the pair,
-    again after a method has spoilt it.
+    again after a method has spoilt it. plain: the same with the images of the dataset, where the
+    protocol arranges others.
     """
 
     case: Case
@@ -43,6 +44,7 @@ class Shard:
     settings: Settings
     store: Store
     load: Callable[[], Pair]
+    plain: Callable[[], Pair]
     number: int
     images: int
 
@@ -59,9 +61,8 @@ class Shard:
     @cached_property
     def intact(self) -> Rows:
         """What the model makes of the images as they are, once for all methods and protocols."""
-        pair = self.pair
-        name = self._named(f"shared/{self.case.pair}/intact")
-        return self.store.obtain(name, pair.key, lambda: Entry(observe_intact(pair))).arrays
+        pair, (name, key) = self.plain(), self.common[0]
+        return self.store.obtain(name, key, lambda: Entry(observe_intact(pair))).arrays
 
     @cached_property
     def shared(self) -> Rows:
@@ -74,9 +75,19 @@ class Shard:
         def compute() -> Entry:
             return Entry(observe_shared(shared, pair, self.images, self.intact, seed))
 
-        name = self._named(f"shared/{self.case.pair}/{shared.key}")
-        key = {**keys.of_shared(pair.key, shared, self.images, seed), **self._declared}
+        name, key = self.common[1]
         return self.store.obtain(name, key, compute).arrays
+
+    @property
+    def common(self) -> list[tuple[str, Key]]:
+        """Names and keys of what all methods share: the images as they are, then `shared`."""
+        shared = self.protocol.shared
+        entries = [(self._named(f"shared/{self.case.pair}/intact"), self.plain().key)]
+        if shared is not None:
+            key = keys.of_shared(self.pair.key, shared, self.images, self.settings.seed)
+            name = self._named(f"shared/{self.case.pair}/{shared.key}")
+            entries.append((name, {**key, **self._declared}))
+        return entries
 
     def maps(self, method: Method, wait: bool = True) -> Entry:
         """The method's maps, which the protocols of the pair share."""
@@ -86,7 +97,7 @@ class Shard:
         pair, seed = self.pair, self.settings.seed
 
         def compute() -> Entry:
-            with limited_to(self.settings.memory):
+            with limited_to(self.settings.memory, self.settings.sharers):
                 return attribute(method, pair, seed)
 
         name = self._named(f"maps/{self.case.pair}/{method.name}")
@@ -95,8 +106,16 @@ class Shard:
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
-        if reason := refusal(method, self.pair, self.store):
+        try:
+            reason = refusal(method, self.pair, self.store)
+        except NotApplicableError as error:
+            reason = str(error)
+        if reason:
             return Outcome("not_applicable", reason)
+        if self._parts:
+            return _together(
+                {name: part.observe(method, wait) for name, part in self._parts.items()}
+            )
         pair, protocol = self.pair, self.protocol
 
         def compute() -> Entry:
@@ -110,7 +129,7 @@ class Shard:
             watched = (
                 unchanged(again.method, pair) if methods.is_own(method.name) else nullcontext()
             )
-            with limited_to(self.settings.memory), watched:
+            with limited_to(self.settings.memory, self.settings.sharers), watched:
                 rows, passes = observe(
                     protocol, pair, self.images, maps.arrays["maps"], intact, shared, again
                 )
@@ -124,6 +143,8 @@ class Shard:
 
     def has(self, method: Method) -> bool:
         """Whether the store has a record of the method, as far as its name and key tell."""
+        if self._parts:
+            return all(part.has(method) for part in self._parts.values())
         return self.store.has(self._record(method), self.key(method))
 
     def key(self, method: Method, of: Key | None = None, images: int | None = None) -> Key:
@@ -132,6 +153,11 @@ class Shard:
         count, method_key = images or self.images, key_of(method)
         key = keys.of_rows(pair, method_key, self.protocol, count, seed, self._training)
         return {**key, **self._declared}
+
+    @cached_property
+    def _parts(self) -> dict[str, Shard]:
+        """The same images under the protocols whose rows this one is reduced from."""
+        return {name: replace(self, protocol=part) for name, part in self.protocol.parts.items()}
 
     def _record(self, method: Method) -> str:
         observation = self.protocol.observation or self.case.protocol
@@ -154,6 +180,30 @@ class Shard:
         return keys.of_training(self.pair.reference) if self.protocol.training_images else ""
 
 
+def _together(parts: Mapping[str, Entry | Outcome]) -> Entry | Outcome:
+    """What several protocols observed of one method, as one entry."""
+    for observed in parts.values():
+        if isinstance(observed, Outcome):
+            return observed
+    entries = {name: entry for name, entry in parts.items() if isinstance(entry, Entry)}
+    first, *others = entries.values()
+    passes = np.array([entry.info["passes"]["observation"] for entry in (first, *others)])
+    counted = {**first.info["passes"], "observation": passes.sum(axis=0).tolist()}
+    rows = named({name: entry.arrays for name, entry in entries.items()})
+    return Entry(rows, {**first.info, "passes": counted}, _origin([first, *others]))
+
+
+def _origin(entries: Iterable[Entry]) -> Origin:
+    """Where entries come from, as if they were one."""
+    origins = [entry.origin for entry in entries if entry.origin is not None]
+    return Origin(
+        fingerprint=digest(*(origin.fingerprint for origin in origins)),
+        stored=all(origin.stored for origin in origins),
+        created=max(origin.created for origin in origins),
+        versions=origins[-1].versions,
+    )
+
+
 def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
     """What was observed shard by shard, of so many images each, as one entry."""
     if len(entries) == 1:
@@ -171,14 +221,7 @@ def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
             "observation": (spent / sum(images)).tolist(),
         },
     }
-    origins = [entry.origin for entry in entries if entry.origin is not None]
-    origin = Origin(
-        fingerprint=digest(*(origin.fingerprint for origin in origins)),
-        stored=all(origin.stored for origin in origins),
-        created=max(origin.created for origin in origins),
-        versions=origins[-1].versions,
-    )
-    return Entry(joined([entry.arrays for entry in entries]), info, origin)
+    return Entry(joined([entry.arrays for entry in entries]), info, _origin(entries))
 
 
 def find(name: str) -> Method:

@@ -19,6 +19,11 @@ SEED = 0
 """Of the fine-tuning, whatever the seed of the run: a model is what it is."""
 
 
+def name_of(dataset: str, model: str, tuning: Tuning) -> str:
+    """The name of a fine-tuned model in the store."""
+    return f"tuned/{dataset}-{model}/{tuning.key}"
+
+
 def tuned(
     network: nn.Module,
     data: Dataset,
@@ -51,7 +56,7 @@ def tuned(
     else:
         store.open()
         key = keys.of_tuned(network, data, spec.build, tuning)
-        entry = store.obtain(f"tuned/{data.name}-{spec.name}/{tuning.key}", key, compute)
+        entry = store.obtain(name_of(data.name, spec.name, tuning), key, compute)
     weights = {name: torch.from_numpy(array.copy()) for name, array in entry.arrays.items()}
     network.load_state_dict(weights)
     return network.eval(), entry.info

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
+
+from attrcheck.tensors.transfers import which_equal
 
 HOOKS = (
     "_forward_pre_hooks",
@@ -43,8 +44,9 @@ class Snapshot:
         modules = dict(model.named_modules())
         if state.keys() != self.state.keys() or modules.keys() != self.modes.keys():
             return "changed the parts of the model"
-        for name, value in self.state.items():
-            if value.dtype != state[name].dtype or not torch.equal(value, state[name]):
+        same = which_equal((value, state[name].detach()) for name, value in self.state.items())
+        for name, is_same in zip(self.state, same, strict=True):
+            if not is_same:
                 return f"changed the weights of the model ({name})"
         for name, module in modules.items():
             where = name or "the model itself"

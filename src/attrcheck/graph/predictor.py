@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from attrcheck.contracts import Precision
 from attrcheck.graph.nodes import module_of
 from attrcheck.graph.rewriting import drop_inactive, fold, redirect, separate
 from attrcheck.graph.tracing import Leaf, Tracer, compare
+from attrcheck.tensors.precision import computing_in
 
 FRESH = nn.Conv2d | nn.Linear | nn.BatchNorm2d
 """Modules whose output is a tensor of its own."""
@@ -21,13 +23,15 @@ FRESH = nn.Conv2d | nn.Linear | nn.BatchNorm2d
 class Predictor(nn.Module):
     """Runs a network that needs no gradients, in its device's favourite layout; counts images.
 
-    pure: whether the network is known to leave what it is given as it was.
+    pure: whether the network is known to leave what it is given as it was. precision: with how many
+    digits it computes; logits are of the type of the images in any case.
     """
 
-    def __init__(self, network: nn.Module, pure: bool) -> None:
+    def __init__(self, network: nn.Module, pure: bool, precision: Precision = "float32") -> None:
         super().__init__()
         self.network = network
         self.pure = pure
+        self.precision = precision
         self.passes = 0
         self.eval()
 
@@ -38,8 +42,12 @@ class Predictor(nn.Module):
             images = images.clone()
         if images.device.type == "cpu":
             images = images.contiguous(memory_format=torch.channels_last)
-        logits: Tensor = self.network(images)
-        return logits
+        if self.precision == "float32":
+            logits: Tensor = self.network(images)
+            return logits
+        with computing_in(self.precision, images.device):
+            logits = self.network(images)
+        return logits.to(images.dtype)
 
 
 def predictor_of(
@@ -47,10 +55,11 @@ def predictor_of(
     images: Tensor | None = None,
     leaf: Collection[Leaf] = (),
     concrete_args: Mapping[str, Any] | None = None,
+    precision: Precision = "float32",
 ) -> Predictor:
     """A copy with batch norms folded into convolutions, on a CPU in channels-last layout.
 
-    A network that cannot be traced is copied as it is. The settings are those of `prepare`.
+    A network that cannot be traced is copied as it is. The other settings are those of `prepare`.
     """
     network = copy.deepcopy(network).eval().requires_grad_(False)
     try:
@@ -58,8 +67,8 @@ def predictor_of(
         if images is not None:
             compare(network, model, images)
     except Exception:  # whatever the tracer stumbles over; `prepare` warns of it
-        return Predictor(_laid_out(network), pure=False)
-    return Predictor(_laid_out(model), pure=True)
+        return Predictor(_laid_out(network), False, precision)
+    return Predictor(_laid_out(model), True, precision)
 
 
 def _fast(model: fx.GraphModule) -> fx.GraphModule:

@@ -17,6 +17,7 @@ from attrcheck.store.digests import digest
 from attrcheck.tensors.batching import in_batches, in_equal_batches
 from attrcheck.tensors.images import blurred, enlarge, gaussian_weights
 from attrcheck.tensors.memo import PerModel
+from attrcheck.tensors.transfers import fetched, sent
 
 STEPS, SAMPLES = 10, 10
 RATE = 1.0
@@ -52,10 +53,11 @@ class Halved:
         """Cut a model; the distribution is kept until its weights change."""
         head, tail = halves(model)
         seen = dataset.images[:ESTIMATE]
-        key = digest(seen, dataset.mean, images.dtype, *model.state_dict().values())
+        weights = fetched(model.state_dict())
+        key = digest(seen, dataset.mean, images.dtype, *weights.values())
 
         def distribution() -> tuple[Tensor, Tensor]:
-            inputs = dataset.normalise(seen.to(images))
+            inputs = dataset.normalise(sent(seen, images))
             with torch.no_grad():
                 parts = in_batches(lambda part: head(inputs[part]), len(inputs), model, inputs)
                 features = torch.cat(list(parts))
@@ -100,7 +102,7 @@ def fitted_gate(
         total = torch.zeros_like(like)
         for _ in range(samples):
             noise = torch.stack([torch.randn(like.shape[1:], generator=draw) for draw in draws])
-            total.add_(slope(noise.to(like), gate.detach()), alpha=1 / samples)
+            total.add_(slope(sent(noise, like), gate.detach()), alpha=1 / samples)
         (mask.grad,) = torch.autograd.grad([cost, gate], mask, [torch.ones_like(cost), total])
         optimiser.step()
     with torch.no_grad():

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from attrcheck.methods import method
 from attrcheck.tensors.batching import in_equal_batches
+from attrcheck.tensors.transfers import sent
 
 AREA = 0.3
 STEPS = 200
@@ -52,7 +53,7 @@ def extremal_masks(model: nn.Module, images: Tensor, targets: Tensor, steps: int
 def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
     size = [min(CELLS, side) for side in images.shape[2:]]
     grid = images.new_full((len(images), 1, *size), 0.5).requires_grad_()
-    wanted = _step_of(AREA, size[0] * size[1]).to(images)
+    wanted = sent(_step_of(AREA, size[0] * size[1]), images)
     first, last = PRESSURE
     # Adam works element by element, so that images in one batch do not see each other; a large
     # epsilon keeps it from taking full steps along gradients that are rounding noise.
@@ -76,14 +77,16 @@ def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> 
 
 def smoothed(grid: Tensor) -> Tensor:
     """Max-convolution: at each cell the smooth maximum over neighbours of their value * kernel."""
-    places, kernel = _neighbours(*grid.shape[2:])
-    near = grid.flatten(1).index_select(1, places.to(grid.device))
-    near = near.view(len(grid), len(kernel), -1) * kernel.to(grid)
+    places, kernel = _neighbours(*grid.shape[2:], grid.dtype, grid.device)
+    near = grid.flatten(1).index_select(1, places)
+    near = near.view(len(grid), len(kernel), -1) * kernel
     return (near * near.softmax(1)).sum(1).view_as(grid) / SHARPNESS
 
 
 @cache
-def _neighbours(height: int, width: int) -> tuple[Tensor, Tensor]:
+def _neighbours(
+    height: int, width: int, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """Of every neighbour of every cell its place; and SHARPNESS * kernel: [K * cells] and [K, 1].
 
     Beyond the edge the grid goes on as it ends.
@@ -94,23 +97,25 @@ def _neighbours(height: int, width: int) -> tuple[Tensor, Tensor]:
     )
     places = rows[:, None, :, None] * width + columns[:, None]
     distance = torch.hypot(offsets[:, None].float(), offsets.float()).view(-1, 1)
-    return places.flatten(), SHARPNESS * torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)
+    kernel = SHARPNESS * torch.exp(-((distance - 1).clamp(min=0) ** 2) / 2)
+    return sent(places.flatten(), device), sent(kernel.to(dtype), device)
 
 
 def _enlarged(grid: Tensor, images: Tensor) -> Tensor:
     """To the size of the images, bilinearly; as products, which are faster than F.interpolate."""
     rows, columns = (
-        _spread(cells, side).to(grid)
+        _spread(cells, side, grid.dtype, grid.device)
         for cells, side in zip(grid.shape[2:], images.shape[2:], strict=True)
     )
     return rows @ grid @ columns.T
 
 
 @cache
-def _spread(cells: int, side: int) -> Tensor:
+def _spread(cells: int, side: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """The share of every cell in every pixel of a line: [side, cells]."""
     units = torch.eye(cells)[None, None]
-    return F.interpolate(units, (side, cells), mode="bilinear", align_corners=False)[0, 0]
+    shares = F.interpolate(units, (side, cells), mode="bilinear", align_corners=False)[0, 0]
+    return sent(shares.to(dtype), device)
 
 
 def _step_of(area: float, count: int) -> Tensor:

@@ -8,10 +8,15 @@ from torch import Tensor, nn
 from attrcheck.methods import method
 from attrcheck.methods._rules import backpropagate
 
+OF_THE_GRADIENT = dict.fromkeys(
+    ("dummy_feature", "symmetry", "implementation_invariance", "scaling"), 1e-3
+)
+"""Axioms that all methods here keep."""
+
 
 @method(
     "gradient",
-    axioms={"dummy_feature": 1e-3, "symmetry": 1e-3, "implementation_invariance": 1e-3},
+    axioms=OF_THE_GRADIENT,
     family="gradient",
     passes=(1, 1),
     reference="Baehrens et al. 2010",
@@ -23,7 +28,7 @@ def gradient(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 
 @method(
     "saliency",
-    axioms={"dummy_feature": 1e-3, "symmetry": 1e-3, "implementation_invariance": 1e-3},
+    axioms=OF_THE_GRADIENT,
     family="gradient",
     passes=(1, 1),
     reference="Simonyan et al. 2013",
@@ -37,7 +42,7 @@ def saliency(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 
 @method(
     "input_x_gradient",
-    axioms={"dummy_feature": 1e-3, "symmetry": 1e-3, "implementation_invariance": 1e-3},
+    axioms=OF_THE_GRADIENT,
     family="gradient",
     passes=(1, 1),
     reference="Shrikumar et al. 2016",

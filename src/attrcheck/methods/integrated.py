@@ -13,6 +13,7 @@ from attrcheck.methods import method
 from attrcheck.methods._rules import backpropagate
 from attrcheck.tensors.batching import in_batches
 from attrcheck.tensors.images import blurred
+from attrcheck.tensors.transfers import sent
 
 STEPS = 50
 """Nodes of an integral along a path."""
@@ -54,7 +55,9 @@ def integrate(
 
 def integrated(model: nn.Module, images: Tensor, targets: Tensor, baselines: Tensor) -> Tensor:
     """Integrated gradients from baselines [N or 1, C, H, W], by Gauss-Legendre nodes."""
-    places, weights = (images.new_tensor(values) for values in _nodes(STEPS))
+    places, weights = (
+        sent(torch.tensor(values, dtype=torch.float64), images) for values in _nodes(STEPS)
+    )
     return integrate(model, images, targets, baselines[:, None], places[None], weights)
 
 
@@ -77,7 +80,7 @@ def _nodes(steps: int) -> tuple[list[float], list[float]]:
 
 def background(dataset: Dataset, images: Tensor) -> Tensor:
     """The first images of the dataset, normalised: a fair sample, whichever are looked at."""
-    return dataset.normalise(dataset.images[:BACKGROUND].to(images))
+    return dataset.normalise(sent(dataset.images[:BACKGROUND], images))
 
 
 @method(
@@ -88,6 +91,7 @@ def background(dataset: Dataset, images: Tensor) -> Tensor:
         "dummy_feature": 1e-3,
         "symmetry": 1e-3,
         "implementation_invariance": 1e-3,
+        "scaling": 1e-3,
     },
     family="gradient",
     passes=(STEPS, STEPS),
@@ -145,7 +149,7 @@ def integrated_gradients_uniform(
     shape = images.shape[1:]
     # Drawn on the CPU: generators of other devices give other numbers.
     noise = [torch.rand(shape, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
-    return integrated(model, images, targets, (2 * torch.stack(noise) - 1).to(images))
+    return integrated(model, images, targets, sent(2 * torch.stack(noise) - 1, images))
 
 
 @method(
@@ -187,6 +191,6 @@ def expected_gradients(
     draws = [
         torch.rand(len(references), generator=torch.Generator().manual_seed(seed)) for seed in seeds
     ]
-    places = ((fifths + torch.stack(draws)) / PLACES).to(images)
+    places = sent((fifths + torch.stack(draws)) / PLACES, images)
     weights = images.new_full((len(references),), 1 / len(references))
     return integrate(model, images, targets, references[None], places, weights)

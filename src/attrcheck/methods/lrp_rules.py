@@ -59,13 +59,14 @@ def _favoured(module: nn.Module, x: Tensor, sized: Sized) -> tuple[Tensor, Share
     The sign is y's, so that contributions of y's sign count 1 + f, the others 1 - f. `sized` gives
     m = f(|W||x| + |b|), f|W|^T and (W + f|W|)^T. With z = y +- m the relevance of x is
     x * W^T(R / z) + |x| * f|W|^T(R / |z|): two passes each way, whatever has which sign, and only
-    one backward where, as between ReLUs, neither x nor a y that matters is negative.
+    one backward where, as between ReLUs, neither x nor a y that matters is negative. A GPU runs
+    both: to ask it would be to wait for it at every layer.
     """
     value, back = run(module, x)
     y = value.detach()
 
     def share(relevance: Tensor) -> tuple[Tensor]:
-        positive = bool(x.min() >= 0)
+        positive = not x.is_cuda and bool(x.min() >= 0)
         size = x if positive else x.abs()
         mass, back_of_sizes, back_of_both = sized(size)
         z = torch.copysign(mass, y).add_(y)

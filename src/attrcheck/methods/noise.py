@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.transfers import sent
 
 Base = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """A method that draws no random numbers, to be smoothed."""
@@ -28,11 +29,18 @@ class Noise:
     std: float = 0.15
     relative: bool = True
 
-    def of(self, image: Tensor, seed: int, sample: int) -> Tensor:
-        """The noise of one copy; drawn on the CPU, since other devices give other numbers."""
-        generator = torch.Generator().manual_seed(derive(seed, "noise", str(sample)))
-        size = (image.max() - image.min()) * self.std if self.relative else self.std
-        return torch.randn(image.shape, generator=generator).to(image) * size
+    def of(self, images: Tensor, copies: Sequence[tuple[int, int]]) -> Tensor:
+        """The noise of copies, one of each image, known by the image's seed and their number.
+
+        Drawn on the CPU, since other devices give other numbers.
+        """
+        seeds = (derive(seed, "noise", str(number)) for seed, number in copies)
+        generators = (torch.Generator().manual_seed(seed) for seed in seeds)
+        draws = [torch.randn(images.shape[1:], generator=generator) for generator in generators]
+        size: Tensor | float = self.std
+        if self.relative:
+            size = (images.amax((1, 2, 3), True) - images.amin((1, 2, 3), True)) * self.std
+        return sent(torch.stack(draws), images) * size
 
 
 OURS = Noise()
@@ -67,9 +75,11 @@ def noisy(
     """A statistic of the base's maps [H, W] of noisy copies of each image."""
 
     def work(part: slice) -> Tensor:
-        pairs = [divmod(place, noise.samples) for place in range(part.start, part.stop)]
-        copies = [images[row] + noise.of(images[row], seeds[row], copy) for row, copy in pairs]
-        return base(model, torch.stack(copies), targets[[row for row, _ in pairs]])
+        pairs = (divmod(place, noise.samples) for place in range(part.start, part.stop))
+        copies = [(seeds[row], number) for row, number in pairs]
+        rows = torch.arange(part.start, part.stop, device=images.device) // noise.samples
+        chosen = images[rows]
+        return base(model, chosen + noise.of(chosen, copies), targets[rows])
 
     parts = list(in_batches(work, len(images) * noise.samples, model, images))
     return statistic(torch.cat(parts).view(len(images), noise.samples, *images.shape[2:]))

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from attrcheck.methods import method
 from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.transfers import sent
 
 WINDOW, STRIDE = 8, 16
 """The window has 1/8 of the image's side and moves by 1/16 of it, both rounded up."""
@@ -17,6 +18,7 @@ WINDOWS = 15**2
 """The most windows of this size and stride that any image has room for."""
 MASKS, FEW_MASKS = 1000, 200
 CELLS = 8
+CPU = torch.device("cpu")
 KEEP = 0.1
 """A mask is a coarse grid of CELLS x CELLS zeros and ones, each a one with probability KEEP."""
 
@@ -36,7 +38,7 @@ def occlusion(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     What a window covers becomes zero; windows at the border end there.
     """
     images = images.detach()
-    rows, columns = (_windows(side).to(images) for side in images.shape[2:])
+    rows, columns = (sent(_windows(side), images) for side in images.shape[2:])
     count = len(rows) * len(columns)
 
     def logits(part: slice) -> Tensor:
@@ -64,13 +66,20 @@ def _windows(side: int) -> Tensor:
     return ((places >= starts) & (places < starts + size)).float()
 
 
-def random_masks(count: int, size: torch.Size, generator: torch.Generator) -> Masks:
-    """Smooth masks in [0, 1]: coarse grids, bilinearly enlarged and shifted within one cell."""
+def random_masks(
+    count: int, size: torch.Size, generator: torch.Generator, device: torch.device = CPU
+) -> Masks:
+    """Smooth masks in [0, 1]: coarse grids, bilinearly enlarged and shifted within one cell.
+
+    Drawn on the CPU, and enlarged on the device.
+    """
     height, width = size
     grids = (torch.rand(count, CELLS, CELLS, generator=generator) < KEEP).float()
     rows, columns = _enlargements(height), _enlargements(width)
     down = torch.randint(len(rows), (count,), generator=generator)
     right = torch.randint(len(columns), (count,), generator=generator)
+    grids, rows, columns = (sent(part, device) for part in (grids, rows, columns))
+    down, right = (sent(part, device) for part in (down, right))
 
     def masks(part: slice) -> Tensor:
         return rows[down[part]].mT @ grids[part] @ columns[right[part]]
@@ -93,10 +102,11 @@ def expected_class(
     """Sum over masks m of p(target | x m + filling (1 - m)) * m, over count * KEEP: [H, W]."""
 
     def weighed(part: slice) -> Tensor:
-        mask = masks(part).to(image)
+        mask = masks(part).to(image.dtype)
         with torch.no_grad():
             logits = model(filling.lerp(image, mask[:, None]))
-        return torch.einsum("k,khw->hw", logits.softmax(1)[:, target], mask)
+        chosen = logits.softmax(1).index_select(1, target.view(1))[:, 0]
+        return torch.einsum("k,khw->hw", chosen, mask)
 
     parts = in_batches(weighed, count, model, image[None])
     return torch.stack(list(parts)).sum(0) / (count * KEEP)
@@ -115,10 +125,10 @@ def rise_maps(
     maps = []
     for image, target, seed in zip(images.detach(), targets, seeds, strict=True):
         generator = torch.Generator().manual_seed(seed)
-        masks = random_masks(count, image.shape[1:], generator)
+        masks = random_masks(count, image.shape[1:], generator, image.device)
         filling = torch.zeros_like(image)
         if uniform:
-            filling = (2 * torch.rand(image.shape, generator=generator) - 1).to(image)
+            filling = sent(2 * torch.rand(image.shape, generator=generator) - 1, image)
         maps.append(expected_class(model, image, target, masks, count, filling))
     return torch.stack(maps)
 

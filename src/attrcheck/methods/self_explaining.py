@@ -14,6 +14,7 @@ from attrcheck.graph.receptive import Field, receptive_field
 from attrcheck.methods import method
 from attrcheck.methods._rules import BackwardRule, backpropagate, ruled, valued
 from attrcheck.tensors.memo import PerModel
+from attrcheck.tensors.transfers import sent
 
 
 def needs_bcos(model: nn.Module) -> str | None:
@@ -85,7 +86,7 @@ def needs_evidence(model: nn.Module) -> str | None:
 def spread(values: Tensor, field: Field, size: torch.Size) -> Tensor:
     """Values [N, h, w], each divided evenly among the pixels that its place sees: [N, H, W]."""
     rows, columns = (
-        _seen(count, field, pixels).to(values)
+        sent(_seen(count, field, pixels), values)
         for count, pixels in zip(values.shape[1:], size, strict=True)
     )
     return rows.T @ values @ columns
@@ -116,5 +117,5 @@ def bagnet_evidence(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor
     until_evidence, field = known
     with torch.no_grad():
         values = until_evidence(images)
-    chosen = values[torch.arange(len(images)), targets]
+    chosen = values[torch.arange(len(images), device=values.device), targets]
     return spread(chosen / chosen[0].numel(), field, images.shape[2:])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Dataset
 from attrcheck.methods import method
 from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.transfers import exact, sent
 
 CELLS = 7
 """Superpixels start as a grid of CELLS x CELLS."""
@@ -21,6 +22,11 @@ WIDTH = 0.25
 """Width of the kernel over cosine distances from the whole image."""
 RIDGE = 1.0
 """Penalty on squared coefficients."""
+
+Draw = Callable[[int, torch.Generator], Tensor]
+"""Coalitions [S, K] of so many superpixels."""
+Solve = Callable[[Tensor, Tensor], Tensor]
+"""The value of every superpixel, from coalitions and their logits."""
 
 
 def superpixels(image: Tensor, cells: int = CELLS) -> Tensor:
@@ -57,15 +63,15 @@ def game(
 
     The others become zero.
     """
-    labels = labels.to(image.device)
+    labels, coalitions = (sent(part, image.device) for part in (labels, coalitions))
 
     def logits(part: slice) -> Tensor:
-        keep = coalitions[part].to(image)[:, labels]
+        keep = coalitions[part].to(image.dtype)[:, labels]
         with torch.no_grad():
             outputs: Tensor = model(image * keep[:, None])
-        return outputs[:, target]
+        return outputs.index_select(1, target.view(1))[:, 0]
 
-    return torch.cat(list(in_batches(logits, len(coalitions), model, image[None]))).double().cpu()
+    return exact(torch.cat(list(in_batches(logits, len(coalitions), model, image[None]))))
 
 
 def spread(values: Tensor, labels: Tensor) -> Tensor:
@@ -74,7 +80,9 @@ def spread(values: Tensor, labels: Tensor) -> Tensor:
 
 
 def maps_of(
-    values: Callable[[Tensor, Tensor, Tensor, torch.Generator], Tensor],
+    draw: Draw,
+    solve: Solve,
+    model: nn.Module,
     images: Tensor,
     targets: Tensor,
     seeds: tuple[int, ...],
@@ -82,14 +90,17 @@ def maps_of(
 ) -> Tensor:
     """The map of every image from the values of its superpixels.
 
-    `values(image, target, labels, generator)` gives them, one for each label.
+    All games are played before the first is solved, so that a GPU is not waited for in between.
     """
-    maps = []
-    regions = map(superpixels, dataset.denormalise(images))
-    for image, target, labels, seed in zip(images.detach(), targets, regions, seeds, strict=True):
-        generator = torch.Generator().manual_seed(seed)
-        maps.append(spread(values(image, target, labels, generator), labels))
-    return torch.stack(maps).to(images)
+    regions = [superpixels(image) for image in dataset.denormalise(images).detach().cpu()]
+    drawn = [
+        draw(int(labels.max()) + 1, torch.Generator().manual_seed(seed))
+        for labels, seed in zip(regions, seeds, strict=True)
+    ]
+    games = zip(images.detach(), targets, regions, drawn, strict=True)
+    played = torch.cat([game(model, *one) for one in games]).cpu()
+    values = map(solve, drawn, torch.split(played, [len(coalitions) for coalitions in drawn]))
+    return sent(torch.stack([*map(spread, values, regions)]), images)
 
 
 @method("lime", family="perturbation", passes=(SAMPLES, 0), reference="Ribeiro et al. 2016")
@@ -107,14 +118,12 @@ def lime(
     By ridge regression on 256 samples in which every superpixel is zero with probability 1/2.
     """
 
-    def coefficients(
-        image: Tensor, target: Tensor, labels: Tensor, generator: torch.Generator
-    ) -> Tensor:
-        present = torch.rand(samples, int(labels.max()) + 1, generator=generator) < 0.5
+    def draw(players: int, generator: torch.Generator) -> Tensor:
+        present = torch.rand(samples, players, generator=generator) < 0.5
         present[0] = True
-        return local_coefficients(present, game(model, image, target, labels, present))
+        return present
 
-    return maps_of(coefficients, images, targets, seeds, dataset)
+    return maps_of(draw, local_coefficients, model, images, targets, seeds, dataset)
 
 
 def local_coefficients(present: Tensor, values: Tensor) -> Tensor:
@@ -156,15 +165,17 @@ def kernel_shap(
     By regression on 256 coalitions; absent superpixels are zero. The map sums to f(x) - f(0).
     """
 
-    def shares(image: Tensor, target: Tensor, labels: Tensor, generator: torch.Generator) -> Tensor:
-        players = int(labels.max()) + 1
+    def draw(players: int, generator: torch.Generator) -> Tensor:
         drawn = draw_coalitions(players, samples, generator)
         ends = torch.stack([torch.zeros(players), torch.ones(players)]).bool()
-        empty, full, *values = game(model, image, target, labels, torch.cat([ends, drawn]))
-        weights = torch.ones(len(drawn), dtype=torch.float64)
-        return shapley_values(drawn, weights, torch.stack(values) - empty, full - empty)
+        return torch.cat([ends, drawn])
 
-    return maps_of(shares, images, targets, seeds, dataset)
+    def shares(coalitions: Tensor, values: Tensor) -> Tensor:
+        empty, full = values[:2]
+        weights = torch.ones(len(coalitions) - 2, dtype=torch.float64)
+        return shapley_values(coalitions[2:], weights, values[2:] - empty, full - empty)
+
+    return maps_of(draw, shares, model, images, targets, seeds, dataset)
 
 
 def draw_coalitions(players: int, samples: int, generator: torch.Generator) -> Tensor:

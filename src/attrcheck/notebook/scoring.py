@@ -242,6 +242,8 @@ def _needs(protocol: Protocol, name: str, masks: Any) -> str:
     suite = f"run it as a case, by pytest --pyargs attrcheck.suites --attr-protocols {name}"
     if protocol.tuning is not None:
         return f"{name} scores a model that was fine-tuned to deleted cells: {suite}"
+    if protocol.arranges:
+        return f"{name} makes images of its own of those of a dataset: {suite}"
     if protocol.training_images:
         return f"{name} trains networks anew on a training split: {suite}"
     if "masks" in protocol.needs and masks is None:

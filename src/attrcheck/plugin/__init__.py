@@ -6,6 +6,7 @@ imports nothing heavy, no registry either, and stays silent, until an attrcheck 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,17 @@ import pytest
 
 import attrcheck
 from attrcheck.errors import AttrcheckError
-from attrcheck.plugin import collecting, controller, hookspecs, options
+from attrcheck.plugin import collecting, controller, hookspecs, options, rooting, scaling
 
 if TYPE_CHECKING:
     from attrcheck.plugin.items import CaseItem, CheckItem
+    from attrcheck.plugin.lawful import LawItem
     from attrcheck.plugin.properties import Properties
 
 SENT = pytest.StashKey[str]()
 """What an item sent, until its report is made."""
+ELSEWHERE = "attrcheck.plugin.elsewhere"
+"""Is a plugin of processes that know the project and run nothing."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +41,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Refuse a lost root; say how idle threads rest before a conftest imports torch."""
-    options.check_root(early_config)
+    rooting.check_root(early_config)
     if options.used(early_config):
         collecting.rest_when_idle()
 
@@ -52,7 +56,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let projects register what they bring; unless this is an xdist worker, begin to gather."""
     config.hook.pytest_attrcheck_register.call_historic(kwargs={"attrcheck": attrcheck})
-    if not hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput") and not config.pluginmanager.hasplugin(ELSEWHERE):
         config.pluginmanager.register(controller.Controller(config), controller.NAME)
 
 
@@ -66,7 +70,7 @@ def pytest_pycollect_makemodule(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One item for each case, or for each check and what it looks at."""
+    """One item for each case, or for each check or law and what it looks at."""
     try:
         collecting.generate(metafunc)
     except AttrcheckError as error:
@@ -98,8 +102,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Print the plan in place of running items, if that is asked for."""
-    if not options.value(session.config, "plan") or session.testsfailed:
+    """Print the plan in place of running items, or have a cluster begin, if that is asked for."""
+    if session.testsfailed:
+        return None
+    if not options.value(session.config, "plan"):
+        _distribute(session)
         return None
     from attrcheck.plugin.planning import lines
 
@@ -108,6 +115,25 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     for line in lines(session.config, session.items):
         writer.line(line)
     return True
+
+
+def _distribute(session: pytest.Session) -> None:
+    config = session.config
+    gathering = controller.of(config)
+    asked = scaling.executor(config) != "local" and not config.getoption("collectonly")
+    if gathering is None or not asked or not collecting.ours(session.items):
+        return
+    from attrcheck.plugin import distributing
+
+    gathering.refused = True
+    distributing.start(config, session.items)
+    gathering.refused = False
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let go of a cluster."""
+    if distributing := sys.modules.get("attrcheck.plugin.distributing"):
+        distributing.end(config)
 
 
 @pytest.fixture
@@ -134,6 +160,15 @@ def attr_protocol_check(request: pytest.FixtureRequest) -> CheckItem:
 def attr_experiment(request: pytest.FixtureRequest) -> CheckItem:
     """A check of the harness as a whole."""
     return _check_item(request)
+
+
+@pytest.fixture
+def attr_law(request: pytest.FixtureRequest) -> LawItem:
+    """A law of a protocol, a removal, a method or the fusion; `attr_law.run()` tries it."""
+    from attrcheck.plugin.items import worker_of
+    from attrcheck.plugin.lawful import LawItem
+
+    return LawItem(request.param, request.config, worker_of(request.config), _sender(request))
 
 
 def _check_item(request: pytest.FixtureRequest) -> CheckItem:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -25,6 +25,7 @@ from attrcheck.plugin.outcomes import outcomes
 if TYPE_CHECKING:
     from attrcheck.contracts import Case
     from attrcheck.engine.checking import Subject
+    from attrcheck.engine.laws import Bound
 
 Names: TypeAlias = dict[str, list[str]]
 CHECKED = {
@@ -33,7 +34,8 @@ CHECKED = {
     "attr_experiment": ("suite",),
 }
 """What the checks range over that a test gets through each of these fixtures."""
-FIXTURES = ("attr_case", *CHECKED)
+LAW = "attr_law"
+FIXTURES = ("attr_case", *CHECKED, LAW)
 SUITES = "attrcheck.suites"
 """Where the suites are installed."""
 MOST_TRACEBACK = 20_000
@@ -54,6 +56,23 @@ class CheckRequest:
         return f"{self.check}-{self.subject.name}"
 
 
+@dataclass(frozen=True)
+class LawRequest:
+    """A law and what it binds, in a run of these cases."""
+
+    bound: Bound
+    cases: tuple[Case, ...]
+
+    @property
+    def id(self) -> str:
+        """The names of the subject and of the law."""
+        return f"{self.bound.subject}-{self.bound.law}"
+
+
+Request: TypeAlias = "Case | CheckRequest | LawRequest"
+"""What an item of attrcheck runs."""
+
+
 def installed_as(path: Path, config: pytest.Config) -> str:
     """The name by which `--pyargs` finds a file of the suites; nothing for other files.
 
@@ -68,7 +87,7 @@ def installed_as(path: Path, config: pytest.Config) -> str:
 
 
 def generate(metafunc: pytest.Metafunc) -> None:
-    """One item for each case for tests that ask for `attr_case`, for each check for others."""
+    """One item for each case for tests that ask for `attr_case`, else for each check or law."""
     fixture = next((name for name in FIXTURES if name in metafunc.fixturenames), None)
     if fixture is None:
         return
@@ -76,14 +95,18 @@ def generate(metafunc: pytest.Metafunc) -> None:
     from attrcheck.plugin import selection
 
     config = metafunc.config
-    whole = scaling.task(config) is None  # checks look at all shards
-    parameters: list[Case] | list[CheckRequest]
+    whole = scaling.task(config) is None  # checks look at all shards, laws at none
+    parameters: Sequence[Request]
     try:
         cases = selection.cases(config)
         if fixture == "attr_case":
             parameters = cases
+        elif not whole:
+            parameters = []
+        elif fixture == LAW:
+            parameters = [LawRequest(law, tuple(cases)) for law in selection.laws(config)]
         else:
-            parameters = _requests(config, fixture, cases) if whole else []
+            parameters = _requests(config, fixture, cases)
     except outcomes() as error:  # it would skip the whole test file
         why = f"{type(error).__name__}: {error}"
         raise AttrcheckError(f"code that registers things raised {why}") from error
@@ -97,12 +120,16 @@ def _requests(config: pytest.Config, fixture: str, cases: list[Case]) -> list[Ch
     from attrcheck.plugin import selection
 
     methods, profile = selection.methods(config), str(options.value(config, "profile"))
-    return [
+    requests = [
         CheckRequest(check.name, subject, tuple(cases))
         for check in selection.checks(config)
         if check.over in CHECKED[fixture]
         for subject in subjects(check, cases, methods, profile)
     ]
+    # Those that look at the same case, or pair, side by side: what is loaded serves all of them.
+    places = {case.id: place for place, case in enumerate(cases)}
+    places |= {case.pair: place for place, case in enumerate(cases)}  # behind its last case
+    return sorted(requests, key=lambda request: places.get(request.subject.name, len(cases)))
 
 
 def without_subject(items: Iterable[pytest.Item]) -> list[pytest.Item]:
@@ -129,7 +156,7 @@ def ours(items: Iterable[pytest.Item]) -> dict[str, str]:
     }
 
 
-def parameters_of(item: pytest.Item) -> list[Case | CheckRequest]:
+def parameters_of(item: pytest.Item) -> list[Request]:
     """What an item runs, if it is attrcheck's."""
     return [value for name, value in _parameters(item).items() if name in FIXTURES]
 
@@ -172,7 +199,7 @@ def escape_warning(told: warnings.WarningMessage) -> None:
         told.message = UserWarning(text)
 
 
-def _parameters(item: pytest.Item) -> dict[str, Case | CheckRequest]:
+def _parameters(item: pytest.Item) -> dict[str, Request]:
     return getattr(getattr(item, "callspec", None), "params", {})
 
 

@@ -43,6 +43,7 @@ def conclude(
     document = documents.build(
         results=session.cases,
         checks=session.checks,
+        laws=session.laws,
         settings=_settings(session),
         missing=session.missing,
         run=_run(session, gates_from, workers),

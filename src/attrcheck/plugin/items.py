@@ -28,6 +28,7 @@ from attrcheck.engine.results import (
     Delivery,
     Envelope,
     Exhibit,
+    LawResult,
     RunSettings,
 )
 from attrcheck.engine.settings import cores
@@ -36,7 +37,16 @@ from attrcheck.engine.tasks import missing, run_task
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.methods import method as registered
-from attrcheck.plugin import controller, notes, options, properties, scaling, selection, suites
+from attrcheck.plugin import (
+    controller,
+    devices,
+    notes,
+    options,
+    properties,
+    scaling,
+    selection,
+    suites,
+)
 from attrcheck.plugin.collecting import CheckRequest
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.plugin.progress import Live
@@ -47,6 +57,8 @@ from attrcheck.report.text import for_terminal
 LAB = pytest.StashKey[Lab]()
 Sent: TypeAlias = tuple[Envelope, Properties, list[str]]
 """What an item sends, beside its outcome too, and why it fails, if it does."""
+RUN = pytest.StashKey[tuple[RunSettings, str]]()
+"""The same for all items of this process."""
 EXHIBITED = pytest.StashKey[set[str]]()
 """The pairs whose images and maps this process has sent."""
 
@@ -102,7 +114,7 @@ class CaseItem:
     def _score(self, lab: Lab, say: Callable[[str], None]) -> Sent:
         """The result of the case, and what is wrong in it."""
         evaluation = lab.evaluation(self.case)
-        if gaps := missing(evaluation):
+        if scaling.executor(self.config) == "local" and (gaps := missing(evaluation)):
             self.worker.note(f"{self.case.id} gaps", gaps)
         result = run_case(evaluation, say, partial(self.worker.note, self.case.pair))
         shown = self._exhibit(lab, result)
@@ -119,7 +131,8 @@ class CaseItem:
         """What the report shows of the pair, once per process; maps come from the store."""
         exhibited = self.config.stash.setdefault(EXHIBITED, set())
         evaluation = lab.evaluation(self.case)
-        if evaluation.protocol.tuning is not None or self.case.pair in exhibited:
+        protocol = evaluation.protocol
+        if protocol.tuning or protocol.arranges or self.case.pair in exhibited:
             return None
         exhibited.add(self.case.pair)
         outcomes = result.outcomes.items()
@@ -204,11 +217,14 @@ def lab_of(config: pytest.Config, worker: Worker) -> Lab:
     """The lab of this process: made by its first item, so that pairs stay loaded for the next."""
     if LAB not in config.stash:
         config.stash[LAB] = Lab.of(resolve(config, worker))
+        if remark := devices.remark(options.value(config, "device"), worker.count):
+            worker.note("devices", remark)
     return config.stash[LAB]
 
 
 def resolve(config: pytest.Config, worker: Worker) -> Settings:
     """The settings of this process."""
+    device, sharers = devices.deal(options.value(config, "device"), worker.index, worker.count)
     return Settings(
         profile=options.value(config, "profile"),
         images=options.images(config),
@@ -217,9 +233,11 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
         store=options.folder(config, "store"),
         fresh=bool(options.value(config, "fresh")),
         run=worker.run,
-        device=device(options.value(config, "device"), worker.index),
+        device=device,
         threads=options.number(config, "threads", 1) or max(1, cores() // worker.count),
         memory=scaling.memory(config),
+        sharers=sharers,
+        precision=scaling.precision(config),
         verify=options.share(config, "verify"),
         images_given=options.value(config, "images") is not None,
         isolate=options.isolate(config),
@@ -231,20 +249,6 @@ def resolve(config: pytest.Config, worker: Worker) -> Settings:
     )
 
 
-def device(name: str, index: int) -> str:
-    """The device of a worker; `auto` deals the GPUs of CUDA out in turn, else takes the CPU."""
-    gpus = torch.cuda.device_count()
-    if name == "auto":
-        return f"cuda:{index % gpus}" if gpus else "cpu"
-    if name.startswith("cuda"):
-        wanted = int(name.partition(":")[2] or 0)
-        if wanted >= gpus:
-            raise AttrcheckError(f"--attr-device {name}: there are {gpus} CUDA devices here")
-    if name == "mps" and not torch.backends.mps.is_available():
-        raise AttrcheckError("--attr-device mps: there is no MPS device here")
-    return name
-
-
 def envelope(
     item: str,
     config: pytest.Config,
@@ -253,36 +257,48 @@ def envelope(
     check: CheckResult | None = None,
     exhibit: Exhibit | None = None,
     delivery: Delivery | None = None,
+    law: LawResult | None = None,
 ) -> Envelope:
     """A result, with what the controller has to know of the run that it belongs to."""
     settings = lab.settings
-    cases, methods = selection.whole(config)
-    there = suites.arranged(config)
+    if RUN not in config.stash:
+        config.stash[RUN] = _run(config, settings)
+    run, whole = config.stash[RUN]
     return Envelope(
         id=item,
-        settings=RunSettings(
-            profile=settings.profile,
-            images=settings.images,
-            seed=settings.seed,
-            device=torch.device(settings.device).type,
-            methods=list(settings.methods),
-            of_cases=len(cases),
-            of_methods=len(methods),
-            suite=there.suite.name if there else "",
-            gaps=[gap.what for gap in there.gaps] if there else [],
-            facts=facts(settings.methods),
-            weights=cast(Weights, options.one_of(config, "weights", options.WEIGHTS)),
-            families=families(lab.cases, settings.profile),
-        ),
-        whole=selection.signature(cases, methods),
+        settings=run,
+        whole=whole,
         threads=settings.threads,
         case=case,
         check=check,
         verified=lab.store.take_verified() if settings.verify else None,
-        keys=dict(_keys(settings.methods)) if check is None else {},
+        keys=dict(_keys(settings.methods)) if check is None and law is None else {},
         exhibit=exhibit,
         delivery=delivery,
+        law=law,
     )
+
+
+def _run(config: pytest.Config, settings: Settings) -> tuple[RunSettings, str]:
+    """What the controller has to know of the run, and what tells its whole from another."""
+    cases, methods = selection.whole(config)
+    there = suites.arranged(config)
+    run = RunSettings(
+        profile=settings.profile,
+        images=settings.images,
+        seed=settings.seed,
+        device=torch.device(settings.device).type,
+        precision=settings.precision,
+        methods=list(settings.methods),
+        of_cases=len(cases),
+        of_methods=len(methods),
+        suite=there.suite.name if there else "",
+        gaps=[gap.what for gap in there.gaps] if there else [],
+        facts=facts(settings.methods),
+        weights=cast(Weights, options.one_of(config, "weights", options.WEIGHTS)),
+        families=families(selection.cases(config), settings.profile),
+    )
+    return run, selection.signature(cases, methods)
 
 
 def _keys(methods: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
-from _pytest.config.findpaths import determine_setup
 
 from attrcheck.engine.settings import PROFILES
 
@@ -23,12 +20,9 @@ if TYPE_CHECKING:
 
 SELECTIONS = ("datasets", "models", "protocols", "methods", "checks")
 """The kinds of things whose names an option selects."""
-FOLDERS = ("store", "report_dir", "data")
-"""The options that name folders."""
 ISOLATE = ("auto", "on", "off")
 WEIGHTS = ("equal", "pair", "family")
 """Every case, every dataset x model pair, or every family of protocols."""
-DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class Option:
 
 
 NONE = "none"
-"""Selects no check."""
+"""Selects no check, or no law."""
 GLOBS = "comma-separated globs, !glob excludes"
 SPECS = {
     "datasets": "folder:PATH, torchvision:NAME@ROOT, hf:ORG/NAME; ALIAS=folder:PATH names it",
@@ -70,6 +64,12 @@ OPTIONS = [
             metavar="GLOBS",
         )
         for kind in SELECTIONS
+    ),
+    Option(
+        "laws",
+        f"laws to try: {GLOBS}; or {NONE} for no laws at all",
+        "",
+        metavar="GLOBS",
     ),
     Option(
         "suite",
@@ -89,6 +89,7 @@ OPTIONS = [
         "auto",
         metavar="NAME",
     ),
+    Option("precision", "of predictors: float32, tf32 or bfloat16", "float32", metavar="NAME"),
     Option(
         "isolate",
         "methods with processes of their own: auto (not built-in ones, on Linux), on (all) or off",
@@ -110,6 +111,16 @@ OPTIONS = [
         "int",
         metavar="N",
     ),
+    Option("executor", "who computes shards: local, or ray", "local", metavar="WHO"),
+    Option(
+        "ray_address",
+        "of a Ray cluster (default: one that runs here, else a new one)",
+        "",
+        metavar="HOST:PORT",
+    ),
+    Option("ray_cpus", "CPUs of a Ray task", "1", metavar="N"),
+    Option("ray_gpus", "GPUs of a Ray task, such as 1 or 0.5", "0", metavar="N"),
+    Option("ray_tasks", "Ray tasks in flight (default: twice those with room)", None, "int", "N"),
     Option("store", "folder of records and cached maps", ".attrcheck", metavar="DIR"),
     Option(
         "keep_maps",
@@ -193,52 +204,7 @@ def baseline(config: pytest.Config) -> Path | None:
     return folder(config, "baseline") if value(config, "baseline") else None
 
 
-def check_root(config: pytest.Config) -> None:
-    """A usage error if a value of ours that stands apart from its flag moves the root of the run.
-
-    pytest looks for its root and its ini file before it knows the options of plugins, and takes
-    such a value for a path to test. A folder that is yet to be made would do so in the next run.
-    """
-    apart = list(_apart(config))
-    if not apart:
-        return
-    known = config.known_args_namespace
-    values = {text: str(path) for _, text, path in apart}
-
-    def root(paths: list[str]) -> tuple[Path, Path | None]:
-        return determine_setup(
-            inifile=known.inifilename,
-            override_ini=None,
-            args=paths,
-            rootdir_cmd_arg=known.rootdir or None,
-            invocation_dir=config.invocation_params.dir,
-        )[:2]
-
-    wanted, paths = root(known.file_or_dir), {*known.file_or_dir, *values}
-    if root([values.get(word, word) for word in _command_line(config) if word in paths]) == wanted:
-        return
-    joined = " ".join(f"{option.flag}={shlex.quote(text)}" for option, text, _ in apart)
-    raise pytest.UsageError(
-        f"pytest would take {' and '.join(values)} for a path to test, and leave {wanted[0]} and "
-        f"its settings (ini file: {wanted[1] or 'none'}) for it; write {joined}"
-    )
-
-
-def _apart(config: pytest.Config) -> Iterator[tuple[Option, str, Path]]:
-    """Options whose values stand apart from their flags, and where on the disk these may lead."""
-    flags = {option.flag: option for option in OPTIONS if option.kind != "bool"}
-    words = _command_line(config)
-    for flag, text in itertools.pairwise(words):
-        if option := flags.get(flag):
-            path = Path(config.invocation_params.dir, text)
-            if option.name in FOLDERS:
-                while not os.path.exists(path):
-                    path = path.parent
-            if os.path.exists(path):  # False for what is too long for a name
-                yield option, text, path
-
-
-def _command_line(config: pytest.Config) -> list[str]:
+def command_line(config: pytest.Config) -> list[str]:
     """What pytest looks for its root in."""
     return [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
 
@@ -299,6 +265,11 @@ def unchecked(config: pytest.Config) -> bool:
     return str(value(config, "checks")).strip() == NONE
 
 
+def lawless(config: pytest.Config) -> bool:
+    """Whether no law is wanted."""
+    return str(value(config, "laws")).strip() == NONE
+
+
 def gates(config: pytest.Config) -> list[Gate]:
     """The gates of the run; a usage error for one that nothing in the run could decide."""
     from attrcheck import gate
@@ -323,7 +294,7 @@ def gates_from(config: pytest.Config) -> str:
         file = "-o attr_gate"
     if config.getoption("attr_gate") is None:
         return file if in_file else "none"
-    given = _command_line(config)
+    given = command_line(config)
     if not any(word.partition("=")[0] == "--attr-gate" for word in given):
         return f"addopts in {config.inipath}"
     return f"command line, instead of {file}" if in_file else "command line"
@@ -341,7 +312,3 @@ def check_all(config: pytest.Config) -> None:
     share(config, "verify")
     if value(config, "gate"):
         gates(config)
-    if not DEVICE.fullmatch(value(config, "device")):
-        raise pytest.UsageError(
-            f"--attr-device takes auto, cpu, cuda, cuda:K or mps, not {value(config, 'device')}"
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attrcheck.engine.results import CaseResult, CheckResult
+from attrcheck.engine.results import CaseResult, CheckResult, LawResult
 from attrcheck.metarank import case_ranks
 from attrcheck.report.text import for_terminal
 from attrcheck.tallies import TOLERANCE
@@ -34,6 +34,13 @@ def of_check(result: CheckResult) -> Properties:
     ]
     reason = [("reason", result.reason)] if result.reason else []
     return _plain([("status", result.status), *reason, *figures])
+
+
+def of_law(result: LawResult) -> Properties:
+    """The status of a law, in how many scenes, and where it is broken."""
+    facts = {"reason": result.reason, "scene": result.scene, "seed": result.seed}
+    known = [(name, text) for name, text in facts.items() if text]
+    return _plain([("status", result.status), ("examples", str(result.examples)), *known])
 
 
 def _plain(properties: Properties) -> Properties:

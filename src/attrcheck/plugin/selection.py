@@ -11,15 +11,16 @@ from attrcheck.checks import check
 from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
+from attrcheck.engine.laws import Bound, bound
 from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
 from attrcheck.models import model
 from attrcheck.plugin import suites, tables
-from attrcheck.plugin.options import SELECTIONS, given, suite, unchecked, value
+from attrcheck.plugin.options import SELECTIONS, given, lawless, suite, unchecked, value
 from attrcheck.plugin.outcomes import outcomes
 from attrcheck.protocols import protocol
-from attrcheck.registry import Registry, asks
+from attrcheck.registry import Registry, RegistryError, asks, select
 from attrcheck.specs import anchored
 from attrcheck.store.digests import digest
 
@@ -106,6 +107,27 @@ def checks(config: pytest.Config) -> list[Check]:
     wanted, full = patterns(config, "checks"), value(config, "profile") == "full"
     chosen = [check.get(name) for name in check.select(wanted)]
     return [spec for spec in chosen if asks(wanted) or full or spec.default]
+
+
+def laws(config: pytest.Config) -> list[Bound]:
+    """The laws selected, of the protocols and methods selected, of removals and of the fusion."""
+    if lawless(config):
+        return []
+    profile = str(value(config, "profile"))
+    known = bound(protocols(config), methods(config), profile)
+    globs = [part.strip() for part in str(value(config, "laws")).split(",") if part.strip()]
+    names = list(dict.fromkeys(law.law for law in known))
+    chosen = select(names, globs)
+    if not chosen:
+        raise RegistryError(f"--attr-laws {','.join(globs)} selects no law of {', '.join(names)}")
+    return [law for law in known if law.law in chosen]
+
+
+def protocols(config: pytest.Config) -> list[str]:
+    """The protocols selected, whether or not there is a case for them."""
+    wanted, full = patterns(config, "protocols"), value(config, "profile") == "full"
+    names = protocol.select(wanted)
+    return [name for name in names if asks(wanted) or full or protocol.get(name).default]
 
 
 def affordable(profile: str) -> list[str]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from attrcheck.errors import cause
 
 if TYPE_CHECKING:
-    from attrcheck.engine.results import CaseResult, CheckResult, Delivery, Envelope, Exhibit
+    from attrcheck.engine.results import (
+        CaseResult,
+        CheckResult,
+        Delivery,
+        Envelope,
+        Exhibit,
+        LawResult,
+    )
 
 
 @dataclass
@@ -61,10 +68,10 @@ class Session:
                 *(o.reason for o in sent.case.outcomes.values() if o.status == "error"),
                 *sent.case.problems,
             ]
-        elif sent is not None and sent.check is not None:
-            # Other than an error of the method, what a check finds is its own.
-            ours = sent.check.reason.startswith("method ")
-            reasons = [sent.check.reason if ours else f"{item}: {sent.check.reason}"]
+        elif sent is not None and (found := sent.check or sent.law) is not None:
+            # Other than an error of the method, what a check or a law finds is its own.
+            ours = found.reason.startswith("method ")
+            reasons = [found.reason if ours else f"{item}: {found.reason}"]
         else:
             reasons = [text.removeprefix(f"{item}: ")]
         causes = {cause(reason) for reason in reasons}
@@ -96,6 +103,11 @@ class Session:
     def checks(self) -> list[CheckResult]:
         """The results of checks, likewise."""
         return [sent.check for sent in self.in_order if sent.check is not None]
+
+    @property
+    def laws(self) -> list[LawResult]:
+        """The results of laws, likewise."""
+        return [sent.law for sent in self.in_order if sent.law is not None]
 
     @property
     def exhibits(self) -> list[Exhibit]:

@@ -39,6 +39,7 @@ protocol = Registry(
     prefixes={
         "morf": "attrcheck.protocols.ablation:resolve_morf",
         "lerf": "attrcheck.protocols.ablation:resolve_lerf",
+        "srg": "attrcheck.protocols.symmetric:resolve_srg",
         "quantus": "attrcheck.adapters.quantus",
         "captum": "attrcheck.adapters.captum_metrics",
     },

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows, Shared
 from attrcheck.protocols import ProtocolSpec, protocol
 from attrcheck.protocols.order import least, most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses, stacked, standard_errors
+from attrcheck.protocols.responses import answers, responses, stacked, standard_errors
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
 
@@ -96,7 +96,7 @@ class Ablation(Protocol):
         known = {0: batch.intact, self.of: shared}
         counts = pixel_counts(ranks[0].numel(), self.at, self.of)
         return stacked(
-            known[k] if k in known else responses(model, remove(~gone(ranks, count)), batch.labels)
+            known[k] if k in known else answers(model, remove(~gone(ranks, count)), batch.labels)
             for k, count in zip(self.at, counts, strict=True)
         )
 
@@ -104,7 +104,7 @@ class Ablation(Protocol):
         """Accuracies are summed in whole numbers, so that equal areas are equal."""
         kind = np.int64 if self.measure == "correct" else np.float64
         values = rows[self.measure].astype(kind)
-        weights, total = self._weights()
+        weights, total = self.weights()
         areas = values @ weights
         n = len(values)
         return Reduction(
@@ -114,7 +114,7 @@ class Ablation(Protocol):
             errors=standard_errors(values),
         )
 
-    def _weights(self) -> tuple[NDArray[np.int64], int]:
+    def weights(self) -> tuple[NDArray[np.int64], int]:
         """The weight of each step in the area, in whole numbers, and their sum."""
         if self.area == "mean":
             return np.ones(len(self.at), dtype=np.int64), len(self.at)

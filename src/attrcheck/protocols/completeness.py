@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
-from attrcheck.protocols.responses import responses, stacked, standard_errors
+from attrcheck.protocols.responses import Answers, answers, stacked, standard_errors
 from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
@@ -44,8 +44,11 @@ class Completeness(Protocol):
         values = normalised(maps, self.normalisation)
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         low = [(~(values > tenth / 10)).to(batch.images.device) for tenth in self.tenths]
-        steps = [batch.intact, *(responses(model, remove(keep), batch.labels) for keep in low)]
-        return {**stacked(steps), "defined": values.isfinite().all(2).all(1).cpu().numpy()}
+        steps: list[Rows | Answers] = [
+            batch.intact,
+            *(answers(model, remove(keep), batch.labels) for keep in low),
+        ]
+        return stacked(steps, defined=values.isfinite().all(2).all(1))
 
     def reduce(self, rows: Rows) -> Reduction:
         """Accuracies are summed in whole numbers, so that equal scores are equal."""

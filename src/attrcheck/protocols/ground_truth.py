@@ -12,7 +12,7 @@ from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows
 from attrcheck.errors import AttrcheckError
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import most, ranks_of
-from attrcheck.tensors.images import exact
+from attrcheck.tensors.transfers import exact
 
 
 @dataclass(frozen=True)

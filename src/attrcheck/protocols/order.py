@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 
 from attrcheck.store.digests import digest
 from attrcheck.tensors.draws import shuffles
+from attrcheck.tensors.transfers import sent
 
 KEPT_BYTES = 2**24
 """The size of the ranks that are remembered: enough for all methods on 100 embedded images."""
@@ -29,6 +30,8 @@ def ranks_of(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
 
     The least relevant n pixels are those of a rank below n, so that removed sets are nested.
     """
+    if maps.is_cuda:  # sorts them sooner than they could be copied and hashed
+        return _rank(maps, seeds)
     key = digest(maps, seeds, str(maps.device))
     if key in RANKS:
         RANKS.move_to_end(key)
@@ -42,17 +45,29 @@ def ranks_of(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
 
 def _rank(maps: Tensor, seeds: tuple[int, ...]) -> Tensor:
     flat = maps.flatten(1) + 0.0  # turns -0.0 into 0.0, which some sorts tell apart
-    pixels = flat.shape[1]
+    order = _order(flat, seeds)
+    places = torch.arange(flat.shape[1], device=flat.device, dtype=torch.int32).expand_as(order)
+    ranks = torch.empty(order.shape, device=flat.device, dtype=torch.int32)
+    return ranks.scatter_(1, order, places).view_as(maps)
+
+
+def _order(flat: Tensor, seeds: tuple[int, ...]) -> Tensor:
+    """Rising order in each row, ties in a seeded order."""
+    if flat.is_cuda:  # to ask whether there are any would be to wait
+        return _broken(flat, sent(shuffles(seeds, flat.shape[1]), flat.device))
     order = _argsort(flat)
     rising = flat.gather(1, order)
     tied = (rising[:, 1:] == rising[:, :-1]).any(1).nonzero()[:, 0]
     if len(tied):
-        shuffle = shuffles(seeds, pixels).to(flat.device)[tied]
-        again = flat[tied].gather(1, shuffle).argsort(dim=1, stable=True)
-        order[tied] = shuffle.gather(1, again)
-    places = torch.arange(pixels, device=flat.device, dtype=torch.int32).expand_as(order)
-    ranks = torch.empty(order.shape, device=flat.device, dtype=torch.int32)
-    return ranks.scatter_(1, order, places).view_as(maps)
+        shuffle = shuffles(seeds, flat.shape[1]).to(flat.device)[tied]
+        order[tied] = _broken(flat[tied], shuffle)
+    return order
+
+
+def _broken(flat: Tensor, shuffle: Tensor) -> Tensor:
+    """Rising order in each row, ties in the order of a shuffle."""
+    again = flat.gather(1, shuffle).argsort(dim=1, stable=True)
+    return shuffle.gather(1, again)
 
 
 def _argsort(flat: Tensor) -> Tensor:
@@ -77,4 +92,5 @@ def sums_from(values: Tensor, ranks: Tensor, counts: Sequence[int]) -> Tensor:
     rising = torch.empty_like(values.flatten(1))
     rising.scatter_(1, ranks.flatten(1).long(), values.flatten(1))
     sums = pad(rising.flip(1).cumsum(1), (1, 0))
-    return sums[:, [rising.shape[1] - count for count in counts]]
+    wanted = torch.tensor([rising.shape[1] - count for count in counts])
+    return sums[:, sent(wanted, sums.device)]

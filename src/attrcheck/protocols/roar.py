@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Retraining, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses, stacked, standard_errors
+from attrcheck.protocols.responses import answers, stacked, standard_errors
 from attrcheck.removal import removal as removals
 
 BRIEF: dict[str, dict[str, Any]] = {
@@ -48,7 +48,7 @@ class Roar(Protocol):
         assert isinstance(model, nn.ModuleList)
         left = self._without(batch.images, ranks_of(maps, batch.seeds), batch.seeds)
         return stacked(
-            responses(network, images, batch.labels)
+            answers(network, images, batch.labels)
             for network, images in zip(model, left, strict=True)
         )
 

@@ -15,11 +15,11 @@ from torch.nn import functional as F
 
 from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows, Shared, Tuning
 from attrcheck.protocols import protocol
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import answers, stacked
 from attrcheck.ranks import spearman
 from attrcheck.removal import removal as removals
 from attrcheck.tensors.cells import cell_masks, cell_size
-from attrcheck.tensors.images import exact
+from attrcheck.tensors.transfers import exact
 
 TIE = 1e-9
 """Relative to a map's largest cell: sums of equal pixels differ by rounding alone."""
@@ -44,7 +44,7 @@ class Drops(Shared):
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         cells = cell_masks(self.grid, batch.images).unbind()
         deleted = stacked(
-            responses(model, remove(~cell.expand(len(batch.images), -1, -1)), batch.labels)
+            answers(model, remove(~cell.expand(len(batch.images), -1, -1)), batch.labels)
             for cell in cells
         )
         return {

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import least, pixel_counts, ranks_of, sums_from
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import answers, stacked
 from attrcheck.protocols.values import Normalisation, normalised
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
@@ -71,8 +71,8 @@ class Soundness(Protocol):
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         counts = pixel_counts(ranks[0].numel(), self.percent, 100)
         keeps = (~least(ranks, n).to(batch.images.device) for n in counts)
-        rows = stacked(responses(model, remove(keep), batch.labels) for keep in keeps)
-        rows["included"] = sums_from(values, ranks, counts).cpu().numpy()
+        steps = (answers(model, remove(keep), batch.labels) for keep in keeps)
+        rows = stacked(steps, included=sums_from(values, ranks, counts))
         return {**rows, "chance": np.full(len(maps), batch.chance)}
 
     def settle(self, competitors: Sequence[Rows]) -> Soundness:
@@ -109,27 +109,26 @@ class Soundness(Protocol):
 
     def curves(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """s and q, [resamples, steps], when image i is drawn counts[b, i] times."""
-        included = rows["included"].astype(np.float64)
-        added = np.diff(included, axis=1, prepend=0.0)
+        # Steps first: what is divided and multiplied by the image lies side by side.
+        included = rows["included"].T.astype(np.float64, order="C")
+        added = np.diff(included, axis=0, prepend=0.0)
         drawn = counts.astype(np.float64, order="C")
         # Exact, as they are whole numbers: a product of integers would take far longer.
         right = (drawn @ rows["correct"].astype(np.float64)).astype(np.int64)
         total = counts.sum(axis=1, keepdims=True)
         false = self._false(right, total, float(rows["chance"][0]))
+        ever = np.flatnonzero(false.any(axis=0))  # the other steps add nothing
         q: Floats = np.empty(false.shape)
-        for k in range(q.shape[1]):
-            some = included[:, k] > 0
-            weights, times, new, so_far = drawn, total[:, 0], added, included
+        for k, so_far in enumerate(included):
+            steps = ever[ever <= k]
+            some = so_far > 0
+            weights, times, new = drawn, total[:, 0], added[steps]
             if not some.all():
-                weights, new, so_far = (
-                    np.ascontiguousarray(drawn[:, some]),
-                    added[some],
-                    included[some],
-                )
+                weights, new, so_far = drawn[:, some], new[:, some], so_far[some]
                 times = weights.sum(axis=1)
-            shares = new[:, : k + 1] / so_far[:, k, None]
+            shares = new / so_far
             with np.errstate(invalid="ignore", divide="ignore"):
-                wrong = ((weights @ shares) * false[:, : k + 1]).sum(axis=1) / times
+                wrong = ((weights @ shares.T) * false[:, steps]).sum(axis=1) / times
             q[:, k] = 1 - wrong.clip(0, 1)
         return right / total, q
 

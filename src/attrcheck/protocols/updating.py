@@ -11,7 +11,7 @@ from attrcheck.contracts import Batch, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.ablation import IDS_STEPS, Ablation
 from attrcheck.protocols.order import least, most, pixel_counts, ranks_of
-from attrcheck.protocols.responses import responses, stacked
+from attrcheck.protocols.responses import Answers, answers, stacked
 from attrcheck.removal import removal as removals
 
 STEPS = {"smoke": 4, "default": 4}
@@ -34,7 +34,7 @@ class Updated(Ablation):
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         pick, first = (most, torch.inf) if self.most_relevant_first else (least, -torch.inf)
         gone = torch.zeros_like(maps, dtype=torch.bool)
-        steps = []
+        steps: list[Rows | Answers] = []
         images = batch.images
         known = {0: batch.intact, self.of: shared}
         for k, count in zip(self.at, pixel_counts(maps[0].numel(), self.at, self.of), strict=True):
@@ -44,7 +44,7 @@ class Updated(Ablation):
             values = maps if images is batch.images else batch.attribute(images)
             gone = pick(ranks_of(values.masked_fill(gone, first), batch.seeds), count)
             images = remove(~gone)
-            steps.append(responses(model, images, batch.labels))
+            steps.append(answers(model, images, batch.labels))
         return stacked(steps)
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from attrcheck.tensors.images import exact
+from attrcheck.tensors.transfers import exact
 
 Normalisation: TypeAlias = Literal["max", "clip"]
 """`max`: negatives are clipped, then each map is divided by its maximum. `clip`: values

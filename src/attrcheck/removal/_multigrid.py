@@ -24,6 +24,8 @@ TIE = 6.75
 """Of one kept pixel, on all coarser grids; found by trial, and twice as much is hardly worse."""
 COARSEST = 16
 """So many pixels are solved exactly."""
+DUE = 6
+"""The cycle after which a GPU is first asked whether all is done: to ask is to wait."""
 
 
 class Frame:
@@ -118,8 +120,15 @@ class Level:
         self._columns = self._rows[..., ::2], self._rows[..., 1::2]
         self.inlet, self.outlet = frame.picture(self.residual), frame.picture(self.guess)
         half = (height + 1) // 2, (width + 1) // 2
+        self._patient = device.type != "cpu"
+        self.due = DUE if self._patient else 1
         kind = Coarsest if math.prod(half) <= COARSEST else Level
         self._coarser = kind((*batch, *half), dtype, device)
+
+    def took(self, cycles: int) -> None:
+        """Ask no sooner next time, where asking costs more than a cycle too many."""
+        if self._patient:
+            self.due = cycles + 1
 
     def hold(self, mask: Tensor, diagonal: Tensor, kept: Tensor, area: Tensor) -> None:
         """Where the mask, flat, is zero, ignore the residual and guess zero.
@@ -192,11 +201,22 @@ class Coarsest:
         """Let all pixels be free, but tied to zero."""
         sums = matrix(*kept.shape[-2:], kept.dtype, kept.device)
         system = torch.diag_embed(_tied(kept, area).flatten(1)) - sums
-        self._inverse = torch.cholesky_inverse(torch.linalg.cholesky(system))
+        self._inverse = _inverse(system)
 
     def cycle(self) -> None:
         """Solve."""
         torch.matmul(self._flat[0], self._inverse, out=self._flat[1])
+
+
+def _inverse(system: Tensor) -> Tensor:
+    """Of symmetric matrices whose diagonal outweighs the rest, so that nothing need be checked."""
+    factor = torch.linalg.cholesky_ex(system).L
+    if factor.device.type == "cpu":
+        return torch.cholesky_inverse(factor)
+    # `cholesky_inverse` would wait there.
+    unit = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    half: Tensor = torch.linalg.solve_triangular(factor, unit.expand_as(factor), upper=False)
+    return half.mT @ half
 
 
 def _weights(like: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 from attrcheck.removal import removal
 from attrcheck.tensors.draws import uniform_draws
 from attrcheck.tensors.images import blurred, gaussian_weights
+from attrcheck.tensors.transfers import sent
 
 SIGMA, RADIUS = 41 / 224, 25 / 224
 """In sides of the image: single deletion blurs 224 pixels by 51x51 with a sigma of 41."""
@@ -30,14 +31,24 @@ def channel_mean(images: Tensor, keep: Tensor) -> Tensor:
 @removal("constant", fixed=True)
 def constant(images: Tensor, keep: Tensor, value: float = 1.0) -> Tensor:
     """`value` in all channels, in normalised units: by default a standard deviation too bright."""
-    return torch.where(keep[:, None].bool(), images, images.new_tensor(value))
+    return torch.where(keep[:, None].bool(), images, images.new_full((), value))
 
 
 @removal("uniform", fixed=True)
 def uniform(images: Tensor, keep: Tensor, *, seeds: Sequence[int]) -> Tensor:
     """U(-1, 1) in normalised units, drawn once for all pixels of an image from its seed."""
-    noise = 2 * uniform_draws(tuple(seeds), tuple(images.shape[1:])).to(images) - 1
+    noise = 2 * sent(uniform_draws(tuple(seeds), tuple(images.shape[1:])), images) - 1
     return torch.where(keep[:, None].bool(), images, noise)
+
+
+@removal("histogram", fixed=True)
+def histogram(images: Tensor, keep: Tensor, *, seeds: Sequence[int]) -> Tensor:
+    """The colour of another pixel of the image, any of them, drawn for each from its seed."""
+    flat = images.flatten(2)
+    draws = uniform_draws(tuple(seeds), (flat.shape[2],)).to(images.device)
+    places = (draws * flat.shape[2]).long().clamp(max=flat.shape[2] - 1)
+    drawn = flat.gather(2, places[:, None].expand_as(flat)).view_as(images)
+    return torch.where(keep[:, None].bool(), images, drawn)
 
 
 @removal("blur", fixed=True)

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from attrcheck.removal import removal
 from attrcheck.removal._multigrid import Level, hierarchy
-from attrcheck.tensors.draws import normal_draws
+from attrcheck.tensors.draws import normal_draws_on
 
 CHUNK = 1 << 18
 """Numbers that are solved at once on a CPU: enough to be worth a call, few enough for its cache."""
@@ -75,7 +75,7 @@ def _check(images: Tensor, keep: Tensor, seeds: Sequence[int] | None, tolerance:
 def _draw(images: Tensor, generator: Generator | None, seeds: Sequence[int] | None) -> Tensor:
     """N(0, 1) for every pixel, so that what a pixel gets does not depend on which are removed."""
     if seeds is not None:
-        return normal_draws(tuple(seeds), tuple(images.shape[1:])).to(images)
+        return normal_draws_on(images.device, images.dtype, tuple(seeds), tuple(images.shape[1:]))
     device = images.device if generator is None else generator.device
     return torch.randn(images.shape, generator=generator, device=device).to(images)
 
@@ -124,7 +124,8 @@ def _descend(level: Level, x: Tensor, tolerance: float) -> None:
     product = level.dot(level.residual, level.guess)
     active = x.new_ones(*x.shape[:2], 1)
     last = torch.zeros_like(active)
-    for _ in range(MOST_CYCLES):
+    undone = torch.zeros((), dtype=torch.int64, device=x.device)
+    for cycle in range(1, MOST_CYCLES + 1):
         error = torch.abs(level.guess, out=level.sums).amax(-1, keepdim=True)
         apply()
         level.sums.addcmul_(level.diagonal, direction, value=-1)
@@ -132,7 +133,9 @@ def _descend(level: Level, x: Tensor, tolerance: float) -> None:
         step = active * product / curvature.clamp(min=nothing)
         x.addcmul_(direction, step)
         active = active * (error > (last / FALL).clamp(tolerance, AHEAD * tolerance))
-        if not active.any():
+        undone += active.any()
+        if cycle >= level.due and (cycles := int(undone) + 1) <= cycle:
+            level.took(cycles)
             return
         level.residual.addcmul_(level.sums, step)
         level.cycle()

@@ -116,6 +116,7 @@ def differences(old: Document, new: Document) -> list[Difference]:
             "images": "all" if (images := document.settings.images) is None else str(images),
             "seed": str(document.settings.seed),
             "device": document.settings.device,
+            "precision": document.settings.precision,
             "weights": document.settings.weights,
             "python": document.run.python,
             "machine": document.run.machine,

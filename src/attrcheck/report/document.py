@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attrcheck import consistency, metarank, separation
 from attrcheck.contracts import Case, Weights
-from attrcheck.engine.results import CaseResult, CheckResult, Outcome, Score, join
+from attrcheck.engine.results import CaseResult, CheckResult, LawResult, Outcome, Score, join
 from attrcheck.ranks import defined
 from attrcheck.report import verdicts, weighing
 from attrcheck.report.types import (
@@ -41,6 +41,7 @@ def build(
     settings: SettingsShown,
     missing: Sequence[str],
     run: Run,
+    laws: Sequence[LawResult] = (),
 ) -> Document:
     """Fuse the cases and lay out all that is known; `run` takes everything that is volatile."""
     ranking = Ranking(
@@ -68,6 +69,7 @@ def build(
         protocol_verdicts=verdicts.of_protocols(protocols, checks),
         method_verdicts=verdicts.of_methods(order, checks),
         checks=list(checks),
+        laws=list(laws),
         gates=[],
         separation=told_apart,
         families=weighing.boards(ranking.table, settings.families),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrcheck.report import groups, notable, terminal, trust
+from attrcheck.report import groups, laws, notable, terminal, trust
 from attrcheck.report.text import (
     MOST_IN_CELL,
     for_markdown_cell,
@@ -31,6 +31,7 @@ def render(document: Document) -> str:
         "## Leaderboard",
         _board(document),
         *_section("## Notable", [*notable.lines(document), *trust.findings(document)]),
+        *_section("## Laws", laws.summary(document)),
         *_section("## Without a score", terminal.footer(document)),
         LINKS,
         _run(document),

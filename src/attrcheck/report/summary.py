@@ -48,6 +48,7 @@ def is_green(document: Document) -> bool:
         or causes.faults(document)
         or any(not result.passed for result in document.gates)
         or any(result.status == "failed" for result in document.checks)
+        or any(law.status == "broken" for law in document.laws)
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from attrcheck.engine.results import RunSettings
-from attrcheck.report import causes, consistency, groups, notable, trust
+from attrcheck.report import causes, consistency, groups, laws, notable, trust
 from attrcheck.report.text import Align, counted, for_terminal, one_line, plain_table, shorten
 from attrcheck.report.types import BoardEntry, CaseEntry, Counts, Document, Run
 from attrcheck.separation import LETTERS
@@ -39,6 +39,7 @@ def render(document: Document) -> str:
         *consistency.summary(document),
         *trust.summary(document),
         *trust.findings(document),
+        *laws.summary(document),
         *footer(document),
     ]
     return "\n".join([*map(_line, first), "", board(document), "", *map(_line, below)])
@@ -58,6 +59,8 @@ def verdict(document: Document) -> str:
     failed = sum(result.status == "failed" for result in document.checks) - explained
     if failed:
         parts.append(f"{counted(failed, 'check')} failed")
+    if broken_laws := sum(law.status == "broken" for law in document.laws):
+        parts.append(f"{counted(broken_laws, 'law')} broken")
     return ", ".join(parts)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attrcheck.consistency import Consistency
-from attrcheck.engine.results import CheckResult, Provenance, RunSettings, Score
+from attrcheck.engine.results import CheckResult, LawResult, Provenance, RunSettings, Score
 from attrcheck.gate import GateResult
 
 
@@ -220,3 +220,4 @@ class Document:
     baseline: list[str] = field(default_factory=list)
     separation: Separation = Separation()
     families: list[FamilyBoard] = field(default_factory=list)
+    laws: list[LawResult] = field(default_factory=list)

@@ -36,16 +36,15 @@ from safetensors.numpy import load, save
 from attrcheck.errors import AttrcheckError
 from attrcheck.store.comparing import arrays_differ, facts_differ
 from attrcheck.store.digests import digest
-from attrcheck.store.files import is_file, patiently, write_whole
+from attrcheck.store.files import is_file, patiently, shortened, write_whole
 from attrcheck.store.keeping import Keeper
 from attrcheck.store.locking import acquire, release
+from attrcheck.store.recent import Recent
 from attrcheck.store.seeds import derive
 
 SCHEMA = 3
 SUFFIX = ".safetensors"
 IGNORED = ".gitignore"
-LONGEST_NAME = 200
-"""Bytes of a part of a path; most file systems take 255, with the fingerprint and the suffix."""
 MOST_HEAD = 2**24
 """Bytes that the head of an entry may have; what claims more is not an entry."""
 
@@ -76,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an entry comes from: the hash of its key, whether it was in the store, since when."""
+    """Where an entry comes from: the hash of its key, whether an earlier run made it, and when."""
 
     fingerprint: str
     stored: bool
@@ -103,7 +102,8 @@ class Store:
     """Writes that failed; what they should have kept lives on in memory."""
 
     def __post_init__(self) -> None:
-        self._keeper = Keeper(self.folder, self.keep_maps)
+        self.keeper = Keeper(self.folder, self.keep_maps)
+        self.recent: Recent[Entry] = Recent()
 
     def open(self) -> None:
         """Make the folder, hidden from git; one that is read-only serves what it holds."""
@@ -136,12 +136,12 @@ class Store:
         Where another process is computing it, wait for that, or else raise BusyError.
         """
         path = self.path(name, key)
-        if (entry := self._read(path, name, key)) is not None:
+        if (entry := self._known(path, name, key)) is not None:
             if self._is_drawn(path):
                 self._compare(path, entry, compute())
-            self._keeper.used(path)
+            self.keeper.used(path)
             return entry
-        if self.keep_maps == 0 and self._keeper.covers(path):
+        if self.keep_maps == 0 and self.keeper.covers(path):
             return replace(compute(), origin=_origin(key, stored=False))
         with self._lock(path, wait):
             if (entry := self._read(path, name, key)) is not None:
@@ -149,6 +149,16 @@ class Store:
             entry = replace(compute(), origin=_origin(key, stored=False))
             self._write(path, name, key, entry)
             return entry
+
+    def _known(self, path: Path, name: str, key: Key) -> Entry | None:
+        """The entry in a file, which need not be read again if it is small; arrays are copies."""
+        entry = self.recent.get(path)
+        if entry is None:
+            entry = self._read(path, name, key)
+            if entry is None or self.keeper.covers(path):
+                return entry
+            self.recent.keep(path, entry, sum(array.nbytes for array in entry.arrays.values()))
+        return replace(entry, arrays={part: array.copy() for part, array in entry.arrays.items()})
 
     def has(self, name: str, key: Key) -> bool:
         """Whether there is a file for an entry; whether it can be read is not known yet."""
@@ -173,7 +183,7 @@ class Store:
     def path(self, name: str, key: Key) -> Path:
         """The file of an entry."""
         # A colon, as in captum:Lime, is not allowed in file names everywhere.
-        parts = [_short(part) for part in name.replace(":", "+").split("/")]
+        parts = [shortened(part) for part in name.replace(":", "+").split("/")]
         return self.folder / f"{'/'.join(parts)}-{fingerprint(key)}{SUFFIX}"
 
     @contextmanager
@@ -213,16 +223,14 @@ class Store:
             content = patiently(path.read_bytes)
             if content is None:  # just removed, as maps are that take too much room
                 return None
-            entry = _verified(content, head)
+            return _verified(content, head, self.run)
         except OSError as error:
             # Not its fault: too many open files, a network that is away. It stays where it is.
             why = f"{path} could not be read ({error.strerror}); computed again"
             warnings.warn(StoreWarning(why), stacklevel=3)
-            return None
         except Exception as error:  # whatever a crafted or damaged file makes of its readers
             self._set_aside(path, str(error) or type(error).__name__)
-            return None
-        return entry
+        return None
 
     def _write(self, path: Path, name: str, key: Key, entry: Entry) -> None:
         origin = entry.origin or _origin(key, stored=False)
@@ -243,7 +251,7 @@ class Store:
         except OSError as error:
             self._complain(path, error)
         else:
-            self._keeper.wrote(path, len(content))
+            self.keeper.wrote(path, len(content))
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self._flat("aside", path)
@@ -258,20 +266,13 @@ class Store:
     def _flat(self, corner: str, path: Path) -> Path:
         """Where a corner of the store keeps what belongs to an entry."""
         name = path.relative_to(self.folder).with_suffix("").as_posix().replace("/", "~")
-        return self.folder / corner / f"{_short(name)}{path.suffix}"
+        return self.folder / corner / f"{shortened(name)}{path.suffix}"
 
     def _complain(self, path: Path, error: OSError) -> None:
         self.problems.append(
             f"{path} could not be written ({error.strerror}); its result is in this report, but "
             "the next run computes it again: make room, or choose another --attr-store"
         )
-
-
-def _short(name: str) -> str:
-    """A name that every file system takes; a long one goes on with its hash."""
-    if len(name.encode()) <= LONGEST_NAME:
-        return name
-    return f"{name.encode()[: LONGEST_NAME - 20].decode(errors='ignore')}~{digest(name)}"
 
 
 def _origin(key: Key, stored: bool) -> Origin:
@@ -287,7 +288,12 @@ def _versions() -> dict[str, str]:
 
 def fingerprint(key: Key) -> str:
     """Sixteen hex digits of a key, whatever the order of its parts."""
-    return digest(*sorted(key.items()))
+    return _fingerprint(tuple(sorted(key.items())))
+
+
+@functools.lru_cache(maxsize=4096)
+def _fingerprint(parts: tuple[tuple[str, str], ...]) -> str:
+    return digest(*parts)
 
 
 def _start(path: Path) -> bytes:
@@ -315,7 +321,11 @@ def parse_head(raw: bytes) -> dict[str, Any]:
 
 def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
     """The head of an entry and all of it; ValueError if it is damaged, or not an entry."""
-    content = path.read_bytes()
+    return parse_entry(path.read_bytes())
+
+
+def parse_entry(content: bytes) -> tuple[dict[str, Any], Entry]:
+    """The entry in the bytes of a file; ValueError likewise."""
     head = parse_head(content)
     if head.get("schema") != SCHEMA:
         raise ValueError("of another version of attrcheck")
@@ -325,12 +335,13 @@ def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
-def _verified(content: bytes, head: Mapping[str, Any]) -> Entry:
-    """The entry in a file with this head; ValueError unless it is what was written."""
+def _verified(content: bytes, head: Mapping[str, Any], run: str = "") -> Entry:
+    """The entry in a file with this head, as a run sees it; ValueError if it is damaged."""
     arrays, facts = dict(sorted(load(content).items())), head["facts"]
     if head.get("digest") != _digest(arrays, facts):
         raise ValueError("damaged: its contents do not match its digest")
-    origin = Origin(fingerprint(head["key"]), True, facts["created"], dict(facts["versions"]))
+    stored = not run or head.get("run") != run
+    origin = Origin(fingerprint(head["key"]), stored, facts["created"], dict(facts["versions"]))
     return Entry(arrays, dict(facts["info"]), origin)
 
 

@@ -12,10 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from attrcheck.store.digests import digest
+
 T = TypeVar("T")
 
 PAUSES = (0.01, 0.1, 0.5)
 """Seconds between tries to read."""
+LONGEST_NAME = 200
+"""Bytes of a part of a path; most file systems take 255, with a fingerprint and a suffix."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -66,3 +70,10 @@ def temporary_name(name: str) -> str:
     """A name that no other writer uses, on this host or another; `.NAME.HOST.PID.RANDOM.tmp`."""
     host = "".join(c if c.isalnum() else "_" for c in socket.gethostname())[:32]
     return f".{name[:100]}.{host}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
+
+
+def shortened(name: str) -> str:
+    """A name that every file system takes; a long one goes on with its hash."""
+    if len(name.encode()) <= LONGEST_NAME:
+        return name
+    return f"{name.encode()[: LONGEST_NAME - 20].decode(errors='ignore')}~{digest(name)}"

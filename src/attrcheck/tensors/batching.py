@@ -8,9 +8,11 @@ the budget only bites where a model is large.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,14 +32,21 @@ EQUAL = 16
 EXHAUSTED = ("out of memory", "can't allocate memory", "not enough memory")
 """What torch says of it where it raises a plain RuntimeError: on the CPU, and on Apple's GPUs."""
 
-_BUDGET: ContextVar[int | None] = ContextVar("attrcheck_budget", default=None)
+_BUDGET: ContextVar[tuple[int | None, int]] = ContextVar("attrcheck_budget", default=(None, 1))
 _COSTS: PerModel[int] = PerModel()
+_FITTING: PerModel[list[int]] = PerModel()
+"""What batches were cut to, each time that memory ran out."""
+
+T = TypeVar("T")
 
 
 @contextmanager
-def limited_to(budget: int | None) -> Iterator[None]:
-    """Within this block inner batches keep to so many bytes; None: to half of what is free."""
-    token = _BUDGET.set(budget)
+def limited_to(budget: int | None, sharers: int = 1) -> Iterator[None]:
+    """Within this block inner batches keep to so many bytes; None: to half of what is free.
+
+    sharers: processes that take their part of what is free.
+    """
+    token = _BUDGET.set((budget, sharers))
     try:
         yield
     finally:
@@ -45,9 +54,10 @@ def limited_to(budget: int | None) -> Iterator[None]:
 
 
 def free(device: torch.device) -> int:
-    """Bytes that nobody uses on a device."""
+    """Bytes on a device that nobody uses, what torch keeps for this process among them."""
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + kept
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError):
@@ -62,16 +72,25 @@ def quick_size(images: Tensor) -> int:
 
 def samples_at_once(model: nn.Module, images: Tensor) -> int:
     """How many samples of this size to pass through the model at once, forward and backward."""
-    budget = _BUDGET.get()
+    budget, sharers = _BUDGET.get()
     if budget is None:
-        budget = free(images.device) // 2
-    return max(1, min(quick_size(images), budget // bytes_per_sample(model, images)))
+        budget = free(images.device) // (2 * sharers)
+    quick = min(quick_size(images), *_fitting(model, images))
+    return max(1, min(quick, budget // bytes_per_sample(model, images)))
 
 
 def bytes_per_sample(model: nn.Module, images: Tensor) -> int:
     """What one sample keeps for the backward pass, doubled for what comes and goes meanwhile."""
-    key = images.shape[1:], images.dtype
-    return _COSTS.get(model, key, lambda: _measured(model, images))
+    return _COSTS.get(model, _kind(images), lambda: _measured(model, images))
+
+
+def _fitting(model: nn.Module, images: Tensor) -> list[int]:
+    """What batches of these were cut to; at first there is no bound."""
+    return _FITTING.get(model, _kind(images), lambda: [sys.maxsize])
+
+
+def _kind(images: Tensor) -> tuple[torch.Size, torch.dtype]:
+    return images.shape[1:], images.dtype
 
 
 def _measured(model: nn.Module, images: Tensor) -> int:
@@ -97,16 +116,27 @@ def in_batches(
     work: Callable[[slice], Tensor], samples: int, model: nn.Module, images: Tensor
 ) -> Iterator[Tensor]:
     """`work` on one slice of `samples` after another; halves the slices when memory runs out."""
-    size = samples_at_once(model, images)
-    start = 0
-    while start < samples:
-        part = slice(start, min(start + size, samples))
+    return halving(work, slice(0, samples), model, images, samples_at_once(model, images))
+
+
+def halving(
+    work: Callable[[slice], T], whole: slice, model: nn.Module, images: Tensor, size: int
+) -> Iterator[T]:
+    """`work` on a slice, `size` at a time; on half as many, now and later, when memory runs out.
+
+    model, images: what later work must have in common with this to be cut like it.
+    """
+    start = whole.start
+    while start < whole.stop:
+        size = min(size, *_fitting(model, images))
+        part = slice(start, min(start + size, whole.stop))
         try:
             result = work(part)
         except (RuntimeError, MemoryError) as error:
-            if size == 1 or not _exhausted(error):
+            tried = part.stop - part.start
+            if tried == 1 or not exhausted(error):
                 raise
-            size = max(1, size // 2)
+            _fitting(model, images).append(tried // 2)
             continue
         yield result
         start = part.stop
@@ -137,7 +167,8 @@ def in_equal_batches(work: Callable[[Tensor], Tensor], model: nn.Module, images:
     return torch.cat(maps)[:count]
 
 
-def _exhausted(error: Exception) -> bool:
+def exhausted(error: Exception) -> bool:
+    """Whether an error says that memory ran out."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
         phrase in str(error) for phrase in EXHAUSTED
     )

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attrcheck.tensors.transfers import sent
+
 KEPT = 8
 """Fields that are remembered: all methods and all steps of a batch ask for the same."""
 
@@ -25,6 +27,14 @@ def uniform_draws(seeds: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
 def normal_draws(seeds: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """N(0, 1) of a shape for each seed."""
     return torch.stack([torch.randn(shape, generator=_generator(seed)) for seed in seeds])
+
+
+@functools.lru_cache(maxsize=1)
+def normal_draws_on(
+    device: torch.device, dtype: torch.dtype, seeds: tuple[int, ...], shape: tuple[int, ...]
+) -> Tensor:
+    """As `normal_draws`, sent to a device once for all steps of a batch."""
+    return sent(normal_draws(seeds, shape).to(dtype), device)
 
 
 @functools.lru_cache(maxsize=KEPT)

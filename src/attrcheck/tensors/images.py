@@ -1,4 +1,4 @@
-"""What is done to images and maps whatever they show: blurring, enlarging, float64."""
+"""What is done to images and maps whatever they show: blurring, enlarging."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from attrcheck.tensors.transfers import sent
 
 Border = Literal["reflect", "replicate"]
 """How an image goes on beyond its border."""
@@ -28,18 +30,10 @@ def blurred(
     """
     channels, height, width = images.shape[1], len(down) // 2, len(right) // 2
     images = F.pad(images, (width, width, height, height), mode=border)
-    kernels = {2: down.view(1, 1, -1, 1).to(images), 3: right.view(1, 1, 1, -1).to(images)}
+    kernels = {2: sent(down.view(1, 1, -1, 1), images), 3: sent(right.view(1, 1, 1, -1), images)}
     for axis in axes:
         images = F.conv2d(images, kernels[axis].repeat(channels, 1, 1, 1), groups=channels)
     return images
-
-
-def exact(tensor: Tensor) -> Tensor:
-    """In float64, for sums and ranks that must not depend on rounding.
-
-    Where it is, or on the CPU if its device has no float64, as Apple's.
-    """
-    return (tensor.cpu() if tensor.device.type == "mps" else tensor).double()
 
 
 def enlarge(maps: Tensor, images: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.methods.stages import grad_cam, needs_stage
-from attrcheck.tensors.images import exact
+from attrcheck.tensors.transfers import exact
 
 BATCH = 250
 

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from attrcheck.report import consistency, groups, notable, protocols, terminal, trust
+from attrcheck.report import consistency, groups, laws, notable, protocols, terminal, trust
 from attrcheck.report.details import Details
 from attrcheck.report.html import board, critical, data
 from attrcheck.report.text import for_terminal
@@ -44,7 +44,7 @@ def render(document: Document, details: Details) -> str:
         notable=notable.lines(document),
         without_score=terminal.footer(document),
         protocols=[*trust.protocols(document), *protocols.tables(document)],
-        checks=trust.tables(document),
+        checks=[*trust.tables(document), *laws.tables(document)],
         consistency=consistency.tables(document),
         facts=_facts(document.run),
         versions=document.run.versions,

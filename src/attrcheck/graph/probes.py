@@ -22,29 +22,38 @@ def perceptron(data: Dataset, seed: int = 0) -> nn.Sequential:
         return nn.Sequential(nn.Flatten(), *parts).requires_grad_(False)
 
 
-def half_blind(data: Dataset) -> nn.Module:
+def half_blind(data: Dataset, seed: int = 0) -> nn.Module:
     """A network that does not see the left half of an image."""
-    network = perceptron(data)
+    network = perceptron(data, seed)
     _weights(network, data)[..., : data.images.shape[3] // 2] = 0
     return prepare(network)
 
 
-def mirrored(data: Dataset) -> nn.Module:
+def mirrored(data: Dataset, seed: int = 0) -> nn.Module:
     """A network to which an image and its mirror image are the same."""
-    network = perceptron(data)
+    network = perceptron(data, seed)
     weights = _weights(network, data)
     weights.copy_((weights + weights.flip(3)) / 2)
     return prepare(network)
 
 
-def rewritten(data: Dataset) -> tuple[nn.Module, nn.Module]:
+def rewritten(data: Dataset, seed: int = 0) -> tuple[nn.Module, nn.Module]:
     """Two networks that compute the same: the second adds relu(y) - relu(-y), which is y."""
-    network = perceptron(data)
+    network = perceptron(data, seed)
     both, difference = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
     identity = torch.eye(data.classes)
     both.weight = nn.Parameter(torch.cat([identity, -identity]), requires_grad=False)
     difference.weight = nn.Parameter(torch.cat([identity, -identity], 1), requires_grad=False)
     return prepare(network), prepare(nn.Sequential(*network, both, nn.ReLU(), difference))
+
+
+def doubled(data: Dataset, seed: int = 0) -> tuple[nn.Module, nn.Module]:
+    """Two networks, the second with logits that are twice as large."""
+    network = perceptron(data, seed)
+    louder = copy.deepcopy(network)
+    for weight in louder[3].parameters():
+        weight.mul_(2)
+    return prepare(network), prepare(louder)
 
 
 def without_biases(network: nn.Module) -> nn.Module:

@@ -1,0 +1,1 @@
+"""Where shards are computed, if not in the items themselves: planning, computing, gathering."""

@@ -7,7 +7,7 @@ import pytest
 
 from attrcheck.cli import main
 from attrcheck.engine.facts import facts
-from attrcheck.engine.results import MethodFacts
+from attrcheck.engine.results import LawResult, MethodFacts
 from attrcheck.engine.wire import loads
 from attrcheck.report import carding, files
 from attrcheck.report.cards import Card, cards
@@ -59,7 +59,13 @@ def document(**changes):
         families={"morf": "ablation", "relevance": "ground_truth"},
     )
     run = replace(samples.RUN, seconds_per_image={"mine": 0.25})
-    return replace(build(results, checks, settings, [], run), **changes)
+    laws = [
+        LawResult("method", "mine", "symmetry", "held", examples=25),
+        LawResult("method", "mine", "scaling", "broken", "off by 2", examples=25),
+        LawResult("method", "mine", "linearity", "not_applicable"),
+        LawResult("protocol", "mine", "seeded", "broken", "not a method"),
+    ]
+    return replace(build(results, checks, settings, [], run, laws), **changes)
 
 
 def lines(found, title):
@@ -105,7 +111,11 @@ def test_definition_reference_cost_and_place(mine):
 
 def test_axioms_claimed_and_proved(mine):
     claimed = "claimed within 0.01; kept on 1 of 1 pair, median error 0.002, at worst 0.002"
-    assert lines(mine, "Axioms") == {"conservation": claimed}
+    assert lines(mine, "Axioms") == {
+        "conservation": claimed,
+        "on random networks": "kept: symmetry",
+        "broken: scaling": "off by 2",
+    }
 
 
 def test_checks_passed_and_failed_with_reasons(mine):

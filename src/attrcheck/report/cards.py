@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from attrcheck.engine.results import CheckResult, MethodFacts
+from attrcheck.engine.results import CheckResult, LawResult, MethodFacts
 from attrcheck.report import groups
 from attrcheck.report.text import counted, one_line
 from attrcheck.report.types import BoardEntry, CaseEntry, Document, MethodVerdict
@@ -20,7 +20,7 @@ LABEL_CHECKS = ("target_sensitivity", "data_randomisation")
 MODEL_CHECKS = ("randomisation", "emprt", "smprt")
 INPUT_CHECKS = ("input_invariance",)
 PLACE_CHECKS = ("ground_truth",)
-LOCALISATION = ("ground_truth", "grids", "localisation")
+LOCALISATION = ("ground_truth",)
 """Families of protocols that ask where a map points, and not what the model does without it."""
 LIKENESS = "rank_correlation"
 """The figure of a check that says how alike maps are that should differ."""
@@ -62,6 +62,7 @@ class Known:
     checks: Sequence[CheckResult] = ()
     entry: BoardEntry | None = None
     verdict: MethodVerdict | None = None
+    laws: Sequence[LawResult] = ()
     document: Document | None = None
 
     @property
@@ -78,11 +79,15 @@ def cards(document: Document, source: str) -> list[Card]:
     for result in document.checks:
         if result.over == "methods":
             checks.setdefault(result.subject, []).append(result)
+    laws: dict[str, list[LawResult]] = {}
+    for law in document.laws:
+        if law.kind == "method":
+            laws.setdefault(law.subject, []).append(law)
     return [
         card(
             Known(
                 *(name, document.settings.facts.get(name), document.cases, checks.get(name, ())),
-                *(entries.get(name), verdicts.get(name), document),
+                *(entries.get(name), verdicts.get(name), laws.get(name, ()), document),
             ),
             source,
         )
@@ -98,7 +103,7 @@ def card(known: Known, source: str) -> Card:
         Section("Methodology", _methodology(known)),
         Section("Sensitivity testing", _sensitivity(known)),
         Section("Perceptibility testing", _perceptibility(known)),
-        Section("Axioms", _axioms(known)),
+        Section("Axioms", [*_axioms(known), *_laws(known.laws)]),
         Section("Checks", _checks(known)),
         Section("Where it applies", _applies(known)),
         Section("Ranks", _ranks(known)),
@@ -208,6 +213,20 @@ def _axioms(known: Known) -> list[Fact]:
         )
         facts.append(Fact(name.replace("_", " "), f"claimed within {claimed:g}; {proved}"))
     return facts
+
+
+def _laws(laws: Sequence[LawResult]) -> list[Fact]:
+    """What was tried on random networks."""
+    tried = [law for law in laws if law.status in ("held", "broken")]
+    if not tried:
+        return []
+    kept = [law.law.replace("_", " ") for law in tried if law.status == "held"]
+    facts = [Fact("on random networks", f"kept: {', '.join(kept) or 'none'}")]
+    return facts + [
+        Fact(f"broken: {law.law.replace('_', ' ')}", one_line(law.reason))
+        for law in tried
+        if law.status == "broken"
+    ]
 
 
 def _checks(known: Known) -> list[Fact]:

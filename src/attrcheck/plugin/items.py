@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -156,20 +156,12 @@ class CheckItem:
 
     def run(self) -> None:
         """Run the check and send its result; skip where not applicable, xfail where expected."""
-        live = Live(self.worker.live)
         check, subject, cases = self.request.check, self.request.subject, self.request.cases
         what = f"{check} of {subject.name}"
-        try:
-            lab = replace(lab_of(self.config, self.worker), cases=cases, progress=live.say)
-            lab.loader.progress = live.say
-            live.say(what)
+        with told(self.worker, what) as say:
+            lab = replace(lab_of(self.config, self.worker), cases=cases, progress=say)
+            lab.loader.progress = say
             result = run_check(checks.get(check), subject, lab)
-        except AttrcheckError as error:
-            raise failure(f"{what}: {error}") from None
-        except outcomes() as error:
-            pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
-        finally:
-            live.say("")
         sent = envelope(self.request.id, self.config, lab, check=result)
         self.send(dumps(sent), properties.of_check(result))
         where = f" on {result.on}" if result.on else ""
@@ -180,6 +172,21 @@ class CheckItem:
             pytest.xfail(message)
         if result.status == "failed":
             pytest.fail(message, pytrace=False)
+
+
+@contextmanager
+def told(worker: Worker, what: str) -> Iterator[Callable[[str], None]]:
+    """Say what is being done, and whose failure it is; gives what says more."""
+    live = Live(worker.live)
+    try:
+        live.say(what)
+        yield live.say
+    except AttrcheckError as error:
+        raise failure(f"{what}: {error}") from None
+    except outcomes() as error:
+        pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
+    finally:
+        live.say("")
 
 
 def failure(text: str) -> BaseException:

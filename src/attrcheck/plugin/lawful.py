@@ -11,14 +11,11 @@ import pytest
 from attrcheck.engine.laws import run_law
 from attrcheck.engine.results import LawResult
 from attrcheck.engine.wire import dumps
-from attrcheck.errors import AttrcheckError, cut
 from attrcheck.laws.trying import EXAMPLES, Effort
 from attrcheck.pace import in_ci
 from attrcheck.plugin import options, properties
 from attrcheck.plugin.collecting import LawRequest
-from attrcheck.plugin.items import Worker, envelope, failure, from_inside, lab_of
-from attrcheck.plugin.outcomes import outcomes
-from attrcheck.plugin.progress import Live
+from attrcheck.plugin.items import Worker, envelope, lab_of, told
 from attrcheck.plugin.properties import Properties
 from attrcheck.report.text import for_terminal
 from attrcheck.store.seeds import derive
@@ -38,26 +35,17 @@ class LawItem:
 
     def run(self) -> None:
         """Try the law and send the result; fails with the simplest scene that breaks it."""
-        live = Live(self.worker.live)
         wanted = self.request.bound
         what = f"{wanted.law} of {wanted.kind} {wanted.subject}"
-        effort = self._effort()
-        try:
+        with told(self.worker, what):
             lab = replace(lab_of(self.config, self.worker), cases=self.request.cases)
-            live.say(what)
-            result = run_law(wanted, lab, effort)
-        except AttrcheckError as error:
-            raise failure(f"{what}: {error}") from None
-        except outcomes() as error:
-            pytest.fail(for_terminal(cut(f"{what}: {from_inside(error)}")))
-        finally:
-            live.say("")
+            result = run_law(wanted, lab, self._effort())
         sent = envelope(self.request.id, self.config, lab, law=result)
         self.send(dumps(sent), properties.of_law(result))
         if result.status == "not_applicable":
             pytest.skip(for_terminal(f"{what}: {result.reason}"))
         if result.status == "broken":
-            pytest.fail(for_terminal(told(result, what)), pytrace=False)
+            pytest.fail(for_terminal(broken(result, what)), pytrace=False)
 
     def _effort(self) -> Effort:
         """As many scenes as the profile asks for; the same in every run under CI."""
@@ -73,7 +61,7 @@ class LawItem:
         return Effort(examples, random.SystemRandom().getrandbits(32), folder)
 
 
-def told(result: LawResult, what: str) -> str:
+def broken(result: LawResult, what: str) -> str:
     """What is broken, where, and how to see it again."""
     return (
         f"{what} is broken: {result.reason}\n"

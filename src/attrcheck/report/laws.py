@@ -7,6 +7,8 @@ from attrcheck.report.types import Document
 
 MOST_SHOWN = 10
 MOST_IN_REASON = 300
+STATUSES = ("held", "broken", "not_applicable")
+NOTE = "Each was tried on small worlds that hypothesis invented; docs/laws.md says more."
 HEADERS = ("law", "of", "reason", "counterexample", "seed")
 
 
@@ -29,11 +31,17 @@ def summary(document: Document) -> list[str]:
 
 
 def tables(document: Document) -> list[Table]:
-    """The broken laws; how many held stands above them."""
+    """How many laws held, by what they bind, and the broken ones; nothing if none was tried."""
     if not document.laws:
         return []
-    note = f"{summary(document)[0]}. Each was tried on scenes that hypothesis invented."
-    return [Table("Laws", list(HEADERS), [list(row) for row in _broken(document)], note)]
+    counts: dict[str, list[int]] = {}
+    for law in document.laws:
+        counts.setdefault(law.kind, [0, 0, 0])[STATUSES.index(law.status)] += 1
+    rows: list[list[str | int]] = [[kind, *numbers] for kind, numbers in counts.items()]
+    shown = [Table("Laws", ["of a", "held", "broken", "not applicable"], rows, NOTE)]
+    if broken := _broken(document):
+        shown.append(Table("Broken laws", list(HEADERS), [list(row) for row in broken]))
+    return shown
 
 
 def _broken(document: Document) -> list[tuple[str, ...]]:

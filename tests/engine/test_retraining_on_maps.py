@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from attrcheck.engine.attribution import Reattribution
+from attrcheck.engine.finding import find
 from attrcheck.engine.retraining import of_training, retraining
-from attrcheck.engine.shards import find
 from attrcheck.training.loop import Recipe, trained
 from tests.worlds import load
 

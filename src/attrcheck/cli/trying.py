@@ -32,8 +32,8 @@ def add(commands: Commands) -> None:
 def try_one(chosen: argparse.Namespace) -> None:
     """Print what a method makes of the images of a case, or where it fails."""
     import attrcheck
+    from attrcheck.engine.finding import find
     from attrcheck.engine.lab import Lab
-    from attrcheck.engine.shards import find
     from attrcheck.engine.trying import load_conftest, try_method
 
     if (conftest := chosen.conftest or Path("conftest.py")).is_file():

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from attrcheck.contracts import Case, Method, Protocol, Reduction, Rows, Settings
 from attrcheck.engine import keys
+from attrcheck.engine.finding import find
 from attrcheck.engine.loading import Loader, Trained
 from attrcheck.engine.pacing import Steps
 from attrcheck.engine.pairs import Pair, arranged
 from attrcheck.engine.plausibility import caveats
 from attrcheck.engine.resampling import interval, replicates
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
-from attrcheck.engine.shards import Shard, find, joined_entry
+from attrcheck.engine.shards import Shard, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Store, VerificationError, fingerprint

@@ -14,9 +14,10 @@ from torch.nn.functional import interpolate
 from attrcheck.contracts import Dataset
 from attrcheck.engine import pictures
 from attrcheck.engine.evaluation import Evaluation
+from attrcheck.engine.finding import find
 from attrcheck.engine.results import Exhibit
 from attrcheck.engine.settings import BLOCK
-from attrcheck.engine.shards import Shard, find
+from attrcheck.engine.shards import Shard
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.store.digests import digest
 from attrcheck.store.entries import Entry

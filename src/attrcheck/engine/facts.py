@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterable
 
 from attrcheck.contracts import Method
+from attrcheck.engine.finding import find
 from attrcheck.engine.results import MethodFacts
-from attrcheck.engine.shards import find
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.methods import method as registered
 from attrcheck.registry import summary

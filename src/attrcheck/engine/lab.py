@@ -15,13 +15,13 @@ from attrcheck import contracts
 from attrcheck.contracts import Case, Check, Dataset, Protocol, Settings, Tuning, Verdict
 from attrcheck.engine import keys, remote
 from attrcheck.engine.evaluation import Evaluation, Progress
+from attrcheck.engine.finding import find
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair, pair_of
 from attrcheck.engine.resampling import resample
 from attrcheck.engine.results import Outcome, plain_figures
 from attrcheck.engine.retraining import of_training, trainer
 from attrcheck.engine.settings import BLOCK
-from attrcheck.engine.shards import find
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.entries import Entry, Key, Store, fingerprint

@@ -11,11 +11,11 @@ import torch
 
 from attrcheck import metarank
 from attrcheck.engine.attribution import not_applicable
+from attrcheck.engine.finding import find
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.pairs import Forms, Pair, forms_of, pair_of
 from attrcheck.engine.results import LawKind, LawResult
 from attrcheck.engine.settings import AFFORDABLE
-from attrcheck.engine.shards import find
 from attrcheck.errors import MethodError
 from attrcheck.laws import fusion, removals, strategies
 from attrcheck.laws import methods as of_methods

@@ -15,10 +15,10 @@ from attrcheck.contracts import Case, Dataset, Method, Protocol, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.applying import refusal
 from attrcheck.engine.attribution import Reattribution
+from attrcheck.engine.finding import base_of, find
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair, pair_of
-from attrcheck.engine.shards import base_of, find
 from attrcheck.errors import AttrcheckError
 from attrcheck.models import model as models
 from attrcheck.tensors.batching import (

@@ -26,10 +26,10 @@ from torch import Tensor
 from attrcheck import contracts
 from attrcheck.contracts import Dataset, Later, Method, Settings
 from attrcheck.engine.attribution import attribute, attribute_batch, not_applicable, unchanged
+from attrcheck.engine.finding import find
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.pairs import Pair, Source
 from attrcheck.engine.settings import BLOCK
-from attrcheck.engine.shards import find
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.isolation.zygote import AVAILABLE, Copy, Zygote, ZygoteLostError, limit_memory
 from attrcheck.methods import method as methods

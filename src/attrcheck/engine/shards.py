@@ -18,10 +18,11 @@ from attrcheck.engine.attribution import (
     constant_maps,
     unchanged,
 )
+from attrcheck.engine.finding import base_of
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import Pair
 from attrcheck.engine.results import Outcome
-from attrcheck.errors import MethodError, NotApplicableError, text_of
+from attrcheck.errors import NotApplicableError
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.responses import joined, named
@@ -222,21 +223,6 @@ def joined_entry(entries: list[Entry], images: list[int]) -> Entry:
         },
     }
     return Entry(joined([entry.arrays for entry in entries]), info, _origin(entries))
-
-
-def find(name: str) -> Method:
-    """The method; one that cannot be imported fails alone like any other."""
-    try:
-        return methods.get(name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise MethodError(f"method {name!r} cannot be loaded: {text_of(error)}") from error
-
-
-def base_of(method: Method) -> Method | None:
-    """The method whose maps this one takes the absolute values of, if there is one."""
-    return find(method.absolute_of) if method.absolute_of else None
 
 
 def key_of(method: Method) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from attrcheck.engine.evaluation import Evaluation, Progress
+from attrcheck.engine.finding import find
 from attrcheck.engine.results import Delivery, Outcome
-from attrcheck.engine.shards import Shard, find
+from attrcheck.engine.shards import Shard
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.store.inventory import gaps
 from attrcheck.store.seeds import derive

@@ -9,8 +9,9 @@ from pathlib import Path
 from attrcheck.contracts import Case, Method
 from attrcheck.engine.applying import refusal
 from attrcheck.engine.evaluation import Evaluation
+from attrcheck.engine.finding import find
 from attrcheck.engine.lab import Lab
-from attrcheck.engine.shards import Shard, find
+from attrcheck.engine.shards import Shard
 from attrcheck.engine.tuned import name_of
 from attrcheck.store.entries import Key, fingerprint
 from attrcheck.store.sending import named

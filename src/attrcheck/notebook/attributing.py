@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Method
 from attrcheck.engine.attribution import attribute as run_method
 from attrcheck.engine.attribution import not_applicable
-from attrcheck.engine.shards import base_of
+from attrcheck.engine.finding import base_of
 from attrcheck.notebook.inputs import NAME, Array, InputError, Numbers, method_of, pair_for
 from attrcheck.notebook.pictures import strips
 from attrcheck.report.line import Line

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from attrcheck.contracts import Method, Protocol, Rows
 from attrcheck.engine.attribution import Reattribution, unchanged
 from attrcheck.engine.evaluation import outcome_of, warn_of_few
+from attrcheck.engine.finding import base_of
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.resampling import replicates
 from attrcheck.engine.results import Curve, Outcome
-from attrcheck.engine.shards import base_of
 from attrcheck.errors import suggest
 from attrcheck.notebook import charts
 from attrcheck.notebook.attributing import Attribution, progress

@@ -20,6 +20,7 @@ from attrcheck.engine.checking import run_check
 from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.exhibits import exhibit
 from attrcheck.engine.facts import facts
+from attrcheck.engine.finding import find
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
 from attrcheck.engine.results import (
@@ -32,7 +33,7 @@ from attrcheck.engine.results import (
     RunSettings,
 )
 from attrcheck.engine.settings import cores
-from attrcheck.engine.shards import find, key_of
+from attrcheck.engine.shards import key_of
 from attrcheck.engine.tasks import missing, run_task
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, MethodError, cut

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +11,6 @@ from attrcheck.checks import check
 from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
 from attrcheck.engine.cases import table
-from attrcheck.engine.laws import Bound, bound
 from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
@@ -23,6 +22,9 @@ from attrcheck.protocols import protocol
 from attrcheck.registry import Registry, RegistryError, asks, select
 from attrcheck.specs import anchored
 from attrcheck.store.digests import digest
+
+if TYPE_CHECKING:
+    from attrcheck.engine.laws import Bound
 
 KINDS: dict[str, Registry[Any]] = {
     "datasets": dataset,
@@ -114,6 +116,8 @@ def laws(config: pytest.Config) -> list[Bound]:
     if lawless(config):
         return []
     profile = str(value(config, "profile"))
+    from attrcheck.engine.laws import bound  # brings torch, which the controller can do without
+
     known = bound(protocols(config), methods(config), profile)
     globs = [part.strip() for part in str(value(config, "laws")).split(",") if part.strip()]
     names = list(dict.fromkeys(law.law for law in known))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attrcheck.engine.facts import facts_of
-from attrcheck.engine.shards import find
+from attrcheck.engine.finding import find
 from attrcheck.engine.wire import dumps
 from attrcheck.errors import AttrcheckError, suggest
 from attrcheck.methods import method as registered

@@ -61,7 +61,7 @@ def order(document: Document) -> list[str]:
 
 def packed(content: bytes) -> str:
     """Bytes in little room, as text that needs no escape anywhere."""
-    return base64.b64encode(zlib.compress(content, 9)).decode()
+    return base64.b64encode(zlib.compress(content, 6)).decode()
 
 
 def packed_json(value: Json) -> str:

@@ -1,5 +1,7 @@
 """The end of a run at size: what is sent, how long it takes, what the report weighs."""
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -54,3 +56,11 @@ def test_the_report_takes_little_room(texts):
     _, text = close(texts[:20])
     # Curves of ten points and all; it was 720 bytes.
     assert len(text) < 20 * METHODS * 400
+
+
+def test_closing_a_run_takes_no_torch():
+    program = (
+        "import sys, attrcheck.plugin.conclusion, attrcheck.report.baselines\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

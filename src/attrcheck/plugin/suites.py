@@ -5,16 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from attrcheck.papers import SuiteError
-from attrcheck.papers.arranging import Arrangement, Gap, arrange
 from attrcheck.plugin import options, tables
 from attrcheck.report.text import plain_table
 from attrcheck.specs import anchored, parse
 
-ARRANGED = pytest.StashKey[Arrangement]()
+if TYPE_CHECKING:
+    from attrcheck.papers.arranging import Arrangement, Gap
+
+ARRANGED = pytest.StashKey["Arrangement"]()
 WIDTH = 60
 """Of the last column of the table."""
 
@@ -28,6 +31,8 @@ def arranged(config: pytest.Config) -> Arrangement | None:
     if suite is None:
         return None
     if ARRANGED not in config.stash:
+        from attrcheck.papers.arranging import arrange  # brings torch, and few ask for a suite
+
         for kind, registry in tables.TABLES.items():
             text = anchored(config.getoption(f"attr_{kind}") or "", config.invocation_params.dir)
             for part in text.split(","):

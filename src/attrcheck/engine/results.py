@@ -44,7 +44,7 @@ class Curve:
 
 
 def _point(value: float) -> float | None:
-    """A value in seven digits: curves are for looking, and were a quarter of every report."""
+    """A value in seven digits: curves and figures are to look at, and fill half of a report."""
     return float(f"{value:.7g}") if math.isfinite(value) else None
 
 
@@ -296,7 +296,7 @@ def join(parts: Iterable[Provenance]) -> list[Provenance]:
 
 
 def plain_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Figures of a check as JSON can hold them: what is not a number is None."""
+    """Figures of a check as JSON can hold them, in seven digits: what is not a number is None."""
 
     def plain(value: Any) -> Any:
         if value is None:
@@ -305,7 +305,6 @@ def plain_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
             return [plain(item) for item in value]
         if isinstance(value, Mapping):
             return {name: plain(item) for name, item in value.items()}
-        number = float(value)
-        return number if math.isfinite(number) else None
+        return _point(float(value))
 
     return {cut(str(name)): plain(value) for name, value in figures.items()}

@@ -23,6 +23,7 @@ def test_a_removal_that_takes_nothing_loses_nothing(registries):
     assert share_lost(pair, "blank", 0) > 0.7  # one class is guessed of all blank images
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("imputed", "passed"), [("noisy_linear", True), ("histogram", False)])
 def test_imputed_images_stay_closer(monkeypatch, imputed, passed):
     monkeypatch.setattr(domain, "IMPUTED", imputed)

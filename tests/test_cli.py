@@ -9,7 +9,8 @@ import attrcheck
 from attrcheck.cli import main
 from attrcheck.cli.listing import FAMILIES, passes
 from attrcheck.contracts import Method, Tuning
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 
 
 def listed(capsys, *arguments):

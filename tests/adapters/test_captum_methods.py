@@ -16,7 +16,8 @@ from attrcheck.errors import MethodError
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.registry import RegistryError
-from attrcheck.store.entries import Entry, Store, fingerprint
+from attrcheck.store.encoding import Entry, fingerprint
+from attrcheck.store.entries import Store
 from attrcheck.store.fingerprints import of_code
 from tests import worlds
 from tests.worlds import ITEMS, TINY, smooth_images

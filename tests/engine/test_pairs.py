@@ -12,7 +12,7 @@ from attrcheck.engine.keys import of_dataset
 from attrcheck.engine.loading import _built
 from attrcheck.engine.pairs import ModelError, check
 from attrcheck.models import model as models
-from attrcheck.store.entries import fingerprint
+from attrcheck.store.encoding import fingerprint
 from attrcheck.store.seeds import derive
 from attrcheck.tensors import batching as memory
 from tests.worlds import load

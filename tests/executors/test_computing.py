@@ -10,7 +10,7 @@ from attrcheck.engine.evaluation import run_case
 from attrcheck.engine.lab import Lab
 from attrcheck.executors.computing import Answer, compute
 from attrcheck.executors.planning import plan
-from attrcheck.store.entries import parse_entry, read_entry
+from attrcheck.store.encoding import parse_entry, read_entry
 from attrcheck.store.inventory import files
 from tests.engine.test_tuned import build, dataset
 from tests.executors.distributed import cases

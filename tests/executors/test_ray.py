@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from attrcheck.store.entries import read_entry
+from attrcheck.store.encoding import read_entry
 from attrcheck.store.inventory import files
 from tests.plugin.test_plugin import PLAIN, run
 from tests.plugin.test_tasks import report

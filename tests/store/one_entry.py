@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from attrcheck.store.entries import IGNORED, Entry, fingerprint
+from attrcheck.store.encoding import Entry, fingerprint
+from attrcheck.store.entries import IGNORED
 
 NAME, KEY = "records/tiny-linear-morf/gradient", {"method": "0123456789abcdef", "seed": "0"}
 FILE = f"{NAME}-{fingerprint(KEY)}.safetensors"

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from attrcheck.store.entries import Store, StoreWarning, read_head
+from attrcheck.store.encoding import read_head
+from attrcheck.store.entries import Store, StoreWarning
 from attrcheck.store.recent import Recent
 from tests.store.one_entry import ENTRY, KEY, NAME
 

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 from tests.store.one_entry import FILE, KEY, NAME, left, never
 
 

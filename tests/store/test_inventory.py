@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from attrcheck.store.entries import Entry, Store, read_head
+from attrcheck.store.encoding import Entry, read_head
+from attrcheck.store.entries import Store
 from attrcheck.store.inventory import entries, leftovers, reports
 
 KEY = {"method": "abc", "seed": "0"}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from attrcheck.store import entries, keeping
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 
 MAP = 64 * 64 * 4
 """Bytes of the map that is stored here; its file has some more."""
@@ -105,7 +106,7 @@ def test_maps_that_vanish_while_they_are_read_are_computed_again(tmp_path, monke
     store = Store(tmp_path)
     maps(store, 1)
     path = next((tmp_path / "maps").rglob("*.safetensors"))
-    start = entries._start
-    monkeypatch.setattr(entries, "_start", lambda at: (start(at), path.unlink())[0])
+    start = entries.start_of
+    monkeypatch.setattr(entries, "start_of", lambda at: (start(at), path.unlink())[0])
     assert maps(store, 1)
     assert not recwarn.list

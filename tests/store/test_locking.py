@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from attrcheck.store import locking
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 
 
 def obtain(store, name="records/d-m-morf/lrp"):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from attrcheck import cli
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 from attrcheck.store.files import temporary_name
 from attrcheck.store.inventory import entries
 from attrcheck.store.merging import MergeError, merge, missing

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from attrcheck.store import recent
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 
 
 @pytest.fixture

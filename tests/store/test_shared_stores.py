@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 from attrcheck.store.locking import BusyError
 from tests.store.one_entry import ENTRY, KEY, NAME, command
 
@@ -26,7 +27,8 @@ WORKER = """
     import os, sys, time
     from pathlib import Path
     import numpy as np
-    from attrcheck.store.entries import Entry, Store
+    from attrcheck.store.encoding import Entry
+    from attrcheck.store.entries import Store
     folder = Path(sys.argv[1])
     def compute():
         (folder / f"computed-{{os.getpid()}}").touch()

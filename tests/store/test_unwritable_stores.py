@@ -91,7 +91,8 @@ def test_a_real_write_that_fails_half_way(tmp_path):
         import json, resource, sys
         from pathlib import Path
         import numpy as np
-        from attrcheck.store.entries import Entry, Store
+        from attrcheck.store.encoding import Entry
+        from attrcheck.store.entries import Store
         store = Store(Path({str(tmp_path)!r}))
         store.open()
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from attrcheck.store.entries import Entry, Store, VerificationError, fingerprint
+from attrcheck.store.encoding import Entry, fingerprint
+from attrcheck.store.entries import Store, VerificationError
 from tests.store.one_entry import ENTRY, KEY, NAME
 
 

@@ -6,7 +6,8 @@ from attrcheck.contracts import Method
 from attrcheck.engine import keys
 from attrcheck.engine.attribution import ALWAYS, not_applicable
 from attrcheck.engine.pairs import Pair
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 
 
 def refusal(method: Method, pair: Pair, store: Store) -> str | None:

@@ -29,7 +29,7 @@ from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
 from attrcheck.isolation.patches import Patches
 from attrcheck.methods import method as methods
-from attrcheck.store.entries import Entry
+from attrcheck.store.encoding import Entry
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import exhausted, halving
 from attrcheck.tensors.draws import seeded

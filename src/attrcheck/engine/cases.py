@@ -23,11 +23,9 @@ def table(
     only one of the embedded ones per dataset, in turn. A case whose protocol needs what its
     dataset or model does not offer is left out.
     """
-    specs = {name: protocols.get(name) for name in protocols.select(protocol)}
     needs = {
-        name: set(spec.make(profile).needs)
-        for name, spec in specs.items()
-        if asks(protocol) or profile == "full" or spec.default
+        name: set(protocols.get(name).make(profile).needs)
+        for name in selected_protocols(protocol, profile)
     }
     chosen_data = [datasets.get(name) for name in datasets.select(dataset)]
     chosen_models = [models.get(name) for name in models.select(model)]
@@ -46,6 +44,12 @@ def table(
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
+
+
+def selected_protocols(wanted: str, profile: str) -> list[str]:
+    """The protocols that globs select; without any, those that the profile runs unasked."""
+    every = asks(wanted) or profile == "full"
+    return [name for name in protocols.select(wanted) if every or protocols.get(name).default]
 
 
 def embedded(case: Case) -> bool:

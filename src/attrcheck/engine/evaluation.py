@@ -25,7 +25,8 @@ from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, joi
 from attrcheck.engine.shards import Shard, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import Entry, Store, VerificationError, fingerprint
+from attrcheck.store.encoding import Entry, fingerprint
+from attrcheck.store.entries import Store, VerificationError
 from attrcheck.store.locking import BusyError
 
 Progress = Callable[[str], None]

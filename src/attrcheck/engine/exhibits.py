@@ -20,7 +20,7 @@ from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.shards import Shard
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.store.digests import digest
-from attrcheck.store.entries import Entry
+from attrcheck.store.encoding import Entry
 
 SIDE = 64
 """Pixels of the longer side of a small picture, at most."""

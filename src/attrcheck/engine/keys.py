@@ -28,7 +28,7 @@ from attrcheck.graph.predictor import predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
-from attrcheck.store.entries import Key
+from attrcheck.store.encoding import Key
 from attrcheck.store.fingerprints import of_code, of_module, of_tree, of_value
 from attrcheck.store.places import version
 from attrcheck.tensors.batching import QUICK_ELEMENTS

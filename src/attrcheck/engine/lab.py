@@ -24,7 +24,8 @@ from attrcheck.engine.retraining import of_training, trainer
 from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import Entry, Key, Store, fingerprint
+from attrcheck.store.encoding import Entry, Key, fingerprint
+from attrcheck.store.entries import Store
 from attrcheck.store.fingerprints import of_code
 from attrcheck.tensors.precision import be_exact
 

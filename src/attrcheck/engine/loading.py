@@ -26,7 +26,8 @@ from attrcheck.errors import ModelError
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.store.digests import digest
-from attrcheck.store.entries import Key, Store
+from attrcheck.store.encoding import Key
+from attrcheck.store.entries import Store
 from attrcheck.training.weights import load_weights
 
 KEPT = 2

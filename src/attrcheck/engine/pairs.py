@@ -33,7 +33,7 @@ from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
 from attrcheck.store.digests import digest
-from attrcheck.store.entries import Key
+from attrcheck.store.encoding import Key
 from attrcheck.store.fingerprints import of_code, of_value
 from attrcheck.store.seeds import derive
 from attrcheck.tensors.batching import quick_size

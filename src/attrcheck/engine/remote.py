@@ -33,7 +33,8 @@ from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import AttrcheckError, MethodError, text_of
 from attrcheck.isolation.zygote import AVAILABLE, Copy, Zygote, ZygoteLostError, limit_memory
 from attrcheck.methods import method as methods
-from attrcheck.store.entries import Key, Store
+from attrcheck.store.encoding import Key
+from attrcheck.store.entries import Store
 from attrcheck.tensors.batching import free, limited_to
 from attrcheck.tensors.precision import be_exact
 

@@ -27,7 +27,8 @@ from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.responses import joined, named
 from attrcheck.store.digests import digest
-from attrcheck.store.entries import Entry, Key, Origin, Store
+from attrcheck.store.encoding import Entry, Key, Origin
+from attrcheck.store.entries import Store
 from attrcheck.tensors.batching import limited_to
 
 

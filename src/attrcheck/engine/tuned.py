@@ -11,7 +11,8 @@ from torch import nn
 from attrcheck.contracts import Dataset, Tuning
 from attrcheck.engine import keys
 from attrcheck.models import ModelSpec
-from attrcheck.store.entries import Entry, Store
+from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import Store
 from attrcheck.training.finetuning import finetune
 from attrcheck.training.weights import load_weights, read_about, weights_path
 

@@ -17,7 +17,7 @@ from attrcheck.engine.results import Outcome
 from attrcheck.engine.shards import Shard
 from attrcheck.errors import AttrcheckError, MethodError, cut
 from attrcheck.executors.planning import Task, keys_of
-from attrcheck.store.entries import Key
+from attrcheck.store.encoding import Key
 from attrcheck.store.inventory import changes
 from attrcheck.store.sending import contents, put
 

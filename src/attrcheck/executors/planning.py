@@ -13,7 +13,7 @@ from attrcheck.engine.finding import find
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.shards import Shard
 from attrcheck.engine.tuned import name_of
-from attrcheck.store.entries import Key, fingerprint
+from attrcheck.store.encoding import Key, fingerprint
 from attrcheck.store.sending import named
 
 

@@ -33,7 +33,7 @@ from attrcheck.notebook.inputs import (
     pair_for,
 )
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.entries import Entry
+from attrcheck.store.encoding import Entry
 
 
 @dataclass(frozen=True, eq=False)

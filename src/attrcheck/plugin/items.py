@@ -96,18 +96,11 @@ class CaseItem:
 
     def run(self) -> None:
         """Run the case; its result is sent before the item fails."""
-        live = Live(self.worker.live)
-        try:
+        with told(self.worker, self.case.id) as say:
             lab = lab_of(self.config, self.worker)
-            lab.loader.progress = live.say
+            lab.loader.progress = say
             work = self._score if lab.settings.task is None else self._deliver
-            sent, facts, problems = work(lab, live.say)
-        except AttrcheckError as error:
-            raise failure(f"{self.case.id}: {error}") from None
-        except outcomes() as error:
-            pytest.fail(for_terminal(cut(f"{self.case.id}: {from_inside(error)}")))
-        finally:
-            live.say("")
+            sent, facts, problems = work(lab, say)
         self.send(dumps(sent), facts)
         if problems:
             pytest.fail(for_terminal("\n".join(problems)), pytrace=False)

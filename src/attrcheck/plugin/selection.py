@@ -10,7 +10,7 @@ import pytest
 from attrcheck.checks import check
 from attrcheck.contracts import Case, Check
 from attrcheck.datasets import dataset
-from attrcheck.engine.cases import table
+from attrcheck.engine.cases import selected_protocols, table
 from attrcheck.engine.settings import affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.methods import method
@@ -129,9 +129,7 @@ def laws(config: pytest.Config) -> list[Bound]:
 
 def protocols(config: pytest.Config) -> list[str]:
     """The protocols selected, whether or not there is a case for them."""
-    wanted, full = patterns(config, "protocols"), value(config, "profile") == "full"
-    names = protocol.select(wanted)
-    return [name for name in names if asks(wanted) or full or protocol.get(name).default]
+    return selected_protocols(patterns(config, "protocols"), str(value(config, "profile")))
 
 
 def affordable(profile: str) -> list[str]:

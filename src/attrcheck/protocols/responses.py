@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attrcheck.contracts import Rows
+from attrcheck.contracts import Batch, Rows
 from attrcheck.tensors.transfers import fetched
 
 Answers: TypeAlias = Mapping[str, Tensor]
@@ -50,6 +50,15 @@ def stacked(steps: Iterable[Rows | Answers], **others: Tensor) -> Rows:
         columns = [value if isinstance(value, np.ndarray) else next(fresh) for value in values]
         rows[name] = np.stack(columns, axis=1)
     return rows
+
+
+def losses(model: nn.Module, batch: Batch, kept: Iterable[Tensor]) -> Rows:
+    """What the label's logit and probability lose in one altered image after another, [N, K]."""
+    left = stacked(answers(model, images, batch.labels) for images in kept)
+    return {
+        name: batch.intact[name][:, None].astype(np.float64) - left[name].astype(np.float64)
+        for name in ("logit", "probability")
+    }
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

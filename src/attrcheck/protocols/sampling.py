@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Batch, Protocol, Reduction, Rows, Shared
 from attrcheck.protocols import protocol
 from attrcheck.protocols.order import pixel_counts
-from attrcheck.protocols.responses import answers, stacked
+from attrcheck.protocols.responses import losses
 from attrcheck.ranks import pearson
 from attrcheck.removal import removal as removals
 from attrcheck.store.seeds import derive
@@ -119,15 +119,9 @@ class Losses(Shared):
     def observe(self, model: nn.Module, batch: Batch) -> Rows:
         """Losses of the label's logit and probability; one pass for each set."""
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
-        left = stacked(
-            answers(model, remove(~sent(gone, batch.images.device)), batch.labels)
-            for gone in self.sets.masks(batch.seeds, *batch.images.shape[2:])
-        )
-        return {
-            f"loss_{name}": batch.intact[name][:, None].astype(np.float64)
-            - left[name].astype(np.float64)
-            for name in ("logit", "probability")
-        }
+        masks = self.sets.masks(batch.seeds, *batch.images.shape[2:])
+        kept = (remove(~sent(gone, batch.images.device)) for gone in masks)
+        return {f"loss_{name}": rows for name, rows in losses(model, batch, kept).items()}
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attrcheck.contracts import Batch, Need, Protocol, Reduction, Rows, Shared, Tuning
 from attrcheck.protocols import protocol
-from attrcheck.protocols.responses import answers, stacked
+from attrcheck.protocols.responses import losses
 from attrcheck.ranks import spearman
 from attrcheck.removal import removal as removals
 from attrcheck.tensors.cells import cell_masks, cell_size
@@ -43,15 +42,8 @@ class Drops(Shared):
         """Drops of the label's logit and probability; one pass per cell."""
         remove = removals.get(self.removal).of(batch.images, batch.seeds)
         cells = cell_masks(self.grid, batch.images).unbind()
-        deleted = stacked(
-            answers(model, remove(~cell.expand(len(batch.images), -1, -1)), batch.labels)
-            for cell in cells
-        )
-        return {
-            f"drop_{name}": batch.intact[name][:, None].astype(np.float64)
-            - deleted[name].astype(np.float64)
-            for name in ("logit", "probability")
-        }
+        kept = (remove(~cell.expand(len(batch.images), -1, -1)) for cell in cells)
+        return {f"drop_{name}": rows for name, rows in losses(model, batch, kept).items()}
 
 
 @dataclass(frozen=True)

@@ -17,39 +17,34 @@ entry is computed again.
 from __future__ import annotations
 
 import errno
-import functools
-import json
 import os
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-from safetensors.numpy import load, save
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.store.comparing import arrays_differ, facts_differ
-from attrcheck.store.digests import digest
+from attrcheck.store.encoding import (
+    SCHEMA,
+    Entry,
+    Key,
+    encode,
+    fingerprint,
+    made_now,
+    parse_head,
+    start_of,
+    verified,
+)
 from attrcheck.store.files import is_file, patiently, shortened, write_whole
 from attrcheck.store.keeping import Keeper
 from attrcheck.store.locking import acquire, release
 from attrcheck.store.recent import Recent
 from attrcheck.store.seeds import derive
 
-SCHEMA = 3
 SUFFIX = ".safetensors"
 IGNORED = ".gitignore"
-MOST_HEAD = 2**24
-"""Bytes that the head of an entry may have; what claims more is not an entry."""
-
-Key: TypeAlias = Mapping[str, str]
-"""All that an entry depends on, by name: short hashes and plain values."""
 
 
 class StoreError(AttrcheckError):
@@ -62,25 +57,6 @@ class StoreWarning(UserWarning):
 
 class VerificationError(AttrcheckError):
     """What the store holds is not what is computed today, though its key is the same."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One file: named arrays, and a few facts about them that fit into JSON."""
-
-    arrays: dict[str, NDArray[np.generic]]
-    info: dict[str, Any] = field(default_factory=dict)
-    origin: Origin | None = None
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where an entry comes from: the hash of its key, whether an earlier run made it, and when."""
-
-    fingerprint: str
-    stored: bool
-    created: str
-    versions: dict[str, str]
 
 
 @dataclass
@@ -142,11 +118,11 @@ class Store:
             self.keeper.used(path)
             return entry
         if self.keep_maps == 0 and self.keeper.covers(path):
-            return replace(compute(), origin=_origin(key, stored=False))
+            return replace(compute(), origin=made_now(key))
         with self._lock(path, wait):
             if (entry := self._read(path, name, key)) is not None:
                 return entry
-            entry = replace(compute(), origin=_origin(key, stored=False))
+            entry = replace(compute(), origin=made_now(key))
             self._write(path, name, key, entry)
             return entry
 
@@ -211,7 +187,7 @@ class Store:
         try:
             if not patiently(lambda: is_file(path)):
                 return None
-            start = patiently(lambda: _start(path))
+            start = patiently(lambda: start_of(path))
             if start is None:
                 return None
             head = parse_head(start)
@@ -223,7 +199,7 @@ class Store:
             content = patiently(path.read_bytes)
             if content is None:  # just removed, as maps are that take too much room
                 return None
-            return _verified(content, head, self.run)
+            return verified(content, head, self.run)
         except OSError as error:
             # Not its fault: too many open files, a network that is away. It stays where it is.
             why = f"{path} could not be read ({error.strerror}); computed again"
@@ -233,19 +209,7 @@ class Store:
         return None
 
     def _write(self, path: Path, name: str, key: Key, entry: Entry) -> None:
-        origin = entry.origin or _origin(key, stored=False)
-        facts = {"info": entry.info, "created": origin.created, "versions": origin.versions}
-        head = {
-            "schema": SCHEMA,
-            "name": name,
-            "key": dict(key),
-            "run": self.run,
-            "digest": _digest(entry.arrays, facts),
-            "facts": facts,
-        }
-        # In C order, and as they are: `ascontiguousarray` gives a single number an axis.
-        arrays = {name: np.require(array, requirements="C") for name, array in entry.arrays.items()}
-        content = save(arrays, {"attrcheck": json.dumps(head, allow_nan=False)})
+        content = encode(entry, name, key, self.run)
         try:
             write_whole(path, content)
         except OSError as error:
@@ -273,78 +237,3 @@ class Store:
             f"{path} could not be written ({error.strerror}); its result is in this report, but "
             "the next run computes it again: make room, or choose another --attr-store"
         )
-
-
-def _origin(key: Key, stored: bool) -> Origin:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return Origin(fingerprint(key), stored, now, _versions())
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    """What computed an entry; for people, since its key has what matters."""
-    return {name: version(name) for name in ("attrcheck", "torch", "numpy")}
-
-
-def fingerprint(key: Key) -> str:
-    """Sixteen hex digits of a key, whatever the order of its parts."""
-    return _fingerprint(tuple(sorted(key.items())))
-
-
-@functools.lru_cache(maxsize=4096)
-def _fingerprint(parts: tuple[tuple[str, str], ...]) -> str:
-    return digest(*parts)
-
-
-def _start(path: Path) -> bytes:
-    """The head of a file, as far as it may be one."""
-    with path.open("rb") as file:
-        size = file.read(8)
-        return size + file.read(min(MOST_HEAD, int.from_bytes(size, "little")))
-
-
-def read_head(path: Path) -> dict[str, Any]:
-    """What an entry says of itself, without its arrays; ValueError if it is none."""
-    return parse_head(_start(path))
-
-
-def parse_head(raw: bytes) -> dict[str, Any]:
-    """What an entry says of itself, from the first bytes of its file; ValueError if it is none."""
-    size = int.from_bytes(raw[:8], "little")
-    if len(raw) < 8 or size > min(MOST_HEAD, len(raw) - 8):
-        raise ValueError("not a safetensors file")
-    try:
-        return dict(json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["attrcheck"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError("not an entry of attrcheck") from error
-
-
-def read_entry(path: Path) -> tuple[dict[str, Any], Entry]:
-    """The head of an entry and all of it; ValueError if it is damaged, or not an entry."""
-    return parse_entry(path.read_bytes())
-
-
-def parse_entry(content: bytes) -> tuple[dict[str, Any], Entry]:
-    """The entry in the bytes of a file; ValueError likewise."""
-    head = parse_head(content)
-    if head.get("schema") != SCHEMA:
-        raise ValueError("of another version of attrcheck")
-    try:
-        return head, _verified(content, head)
-    except Exception as error:  # whatever a crafted or damaged file makes of its readers
-        raise ValueError(str(error) or type(error).__name__) from error
-
-
-def _verified(content: bytes, head: Mapping[str, Any], run: str = "") -> Entry:
-    """The entry in a file with this head, as a run sees it; ValueError if it is damaged."""
-    arrays, facts = dict(sorted(load(content).items())), head["facts"]
-    if head.get("digest") != _digest(arrays, facts):
-        raise ValueError("damaged: its contents do not match its digest")
-    stored = not run or head.get("run") != run
-    origin = Origin(fingerprint(head["key"]), stored, facts["created"], dict(facts["versions"]))
-    return Entry(arrays, dict(facts["info"]), origin)
-
-
-def _digest(arrays: dict[str, NDArray[np.generic]], facts: Any) -> str:
-    """Of all arrays, bit by bit, and of the facts about them, as JSON gives them back."""
-    return digest(json.dumps(facts, sort_keys=True), *sorted(arrays.items()))

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from attrcheck.store.entries import SCHEMA, SUFFIX, Key, read_head
+from attrcheck.store.encoding import SCHEMA, Key, read_head
+from attrcheck.store.entries import SUFFIX
 
 KINDS = ("records", "maps", "shared", "applies", "tuned", "checks")
 REPORT = "report"

@@ -17,7 +17,8 @@ import numpy as np
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.store.comparing import facts_differ
-from attrcheck.store.entries import Entry, Store, read_entry
+from attrcheck.store.encoding import Entry, read_entry
+from attrcheck.store.entries import Store
 from attrcheck.store.files import is_file, whole
 from attrcheck.store.inventory import files, gaps
 

@@ -6,7 +6,8 @@ import glob
 from collections.abc import Iterator
 from pathlib import Path
 
-from attrcheck.store.entries import SUFFIX, Store, fingerprint, parse_entry
+from attrcheck.store.encoding import fingerprint, parse_entry
+from attrcheck.store.entries import SUFFIX, Store
 from attrcheck.store.files import write_whole
 from attrcheck.store.inventory import files
 

@@ -2,6 +2,7 @@
 
 import re
 
+import fields
 import generate
 import outside
 import pytest
@@ -139,3 +140,11 @@ def test_a_page_that_asks_another_host_is_noticed(tag):
 )
 def test_what_a_page_has_itself_is_no_request(tag):
     assert outside.outside(f"<html><body>{tag}</body></html>") == []
+
+
+def test_fields_of_a_docstring_begin_a_line_each():
+    html = "<p>name: of it. low, high: its <code>ends</code>. None: no field.</p><p>See: this.</p>"
+    assert fields.split_fields(html) == (
+        "<p><strong>name</strong>: of it. <br><strong>low, high</strong>: its <code>ends</code>. "
+        "None: no field.</p><p>See: this.</p>"
+    )

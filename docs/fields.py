@@ -7,7 +7,7 @@ from typing import Any
 
 PAGE = "reference/api.md"
 PARAGRAPH = re.compile(r"<p>.*?</p>", re.DOTALL)
-FIELD = re.compile(r"(?:(?<=^<p>)|(?<=\.\s))((?:[a-z_]+, )*[a-z_]+): ")
+FIELD = re.compile(r"(?:(?<=^<p>)|(?<=\.\s))((?:[a-z_]+, )*[a-z_]+):\s")
 """Names and a colon, where a sentence begins; sentences begin with a capital letter."""
 
 

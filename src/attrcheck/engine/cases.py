@@ -33,7 +33,11 @@ def table(
         (data, spec) for data in chosen_data for spec in chosen_models if spec.knows(data.name)
     ]
     if not pairs:
-        raise RegistryError("none of the models selected knows any of the datasets selected")
+        raise RegistryError(
+            "none of the models selected knows any of the datasets selected: "
+            f"{_some(one.name for one in chosen_models)} on {_some(d.name for d in chosen_data)}; "
+            "for data of your own, select a model of your own"
+        )
     chosen = [
         Case(data.name, spec.name, name)
         for data, spec in pairs
@@ -44,6 +48,11 @@ def table(
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
+
+
+def _some(names: Iterable[str]) -> str:
+    first, *others = names
+    return f"{first} and {len(others)} more" if others else first
 
 
 def selected_protocols(wanted: str, profile: str) -> list[str]:

@@ -81,8 +81,9 @@ def input_invariance(method: Method, pair: Pair) -> Verdict:
         "largest_change": float((np.abs(moved - maps).max((1, 2)) / largest).max()),
     }
     reason = (
-        "for a network with the same logits, whose pixels have another zero, "
-        f"maps have a rank correlation of {likeness:.3f} with those before, below {SAME}"
+        "when pixels have another zero, and the network the same logits, maps have a rank "
+        f"correlation of {likeness:.3f} with those before, below {SAME} (where zero is a "
+        "reference, take it from the dataset, or say so in `known_failures`)"
     )
     return Verdict(likeness >= SAME, figures, reason if likeness < SAME else "")
 

@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from attrcheck.checks import check
 from attrcheck.checks._checkpoints import turned_back
 from attrcheck.checks._rankings import (
+    Rankings,
     alike,
     both_rankings,
     copy_with,
@@ -65,7 +66,7 @@ def half_images(lab: Lab, case: Case) -> Verdict:
     if evaluation.images < 2:
         return Verdict(None, {}, "one image has no halves")
     one, other = (scores(evaluation.protocol, half) for half in halves)
-    return alike("with the other half of the images", rank_correlation=(one, other))
+    return alike("with the other half of the images", rank_correlation=Rankings(one, other))
 
 
 @check("measured_output", over="cases", fits=lambda protocol: has_setting(protocol, "measure"))
@@ -77,7 +78,8 @@ def measured_output(lab: Lab, case: Case) -> Verdict:
         scores(copy_with(evaluation.protocol, measure=measure), rows)
         for measure in ("logit", "probability")
     )
-    return alike("when the softmax is measured instead of the logit", rank_correlation=(one, other))
+    reason = "when the softmax is measured instead of the logit"
+    return alike(reason, rank_correlation=Rankings(one, other))
 
 
 @check("attributed_output", over="cases", fits=is_quick, sampled=True)

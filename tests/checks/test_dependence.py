@@ -59,11 +59,20 @@ def test_a_reference_that_moves_with_the_pictures_passes_and_zero_does_not():
     for method in good:
         verdict = input_invariance(method, load(*PAIR))
         assert verdict.passed, method.name
-        assert verdict.figures["largest_change"] < 1e-3
+        assert verdict.figures["change"] < 1e-3
     verdict = input_invariance(Method("times_input", times_input), load(*PAIR))
     assert verdict.passed is False
     assert "when pixels have another zero" in verdict.reason
     assert "`known_failures`" in verdict.reason
+
+
+def test_a_change_of_values_alone_is_a_change():
+    verdict = input_invariance(
+        Method("brightness", lambda model, images, targets: images), load(*PAIR)
+    )
+    assert verdict.figures["rank_correlation"] == pytest.approx(1, abs=1e-3)
+    assert verdict.figures["change"] > 1
+    assert verdict.passed is False
 
 
 def test_built_in_methods_are_as_in_the_paper():

@@ -209,9 +209,19 @@ class Evaluation:
         return copy.deepcopy(self._rows)
 
     @cached_property
+    def left_out(self) -> dict[str, str]:
+        """Why every other method has no rows."""
+        observed = self._observed.items()
+        return {name: end.reason for name, end in observed if isinstance(end, Outcome)}
+
+    @cached_property
     def _rows(self) -> dict[str, Rows]:
-        observed = self.observe_all()
-        return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
+        observed = self._observed.items()
+        return {name: entry.arrays for name, entry in observed if isinstance(entry, Entry)}
+
+    @cached_property
+    def _observed(self) -> dict[str, Entry | Outcome]:
+        return self.observe_all()
 
     def settled(self, observed: dict[str, Entry | Outcome]) -> Protocol:
         """The protocol, after it has seen what all methods did."""

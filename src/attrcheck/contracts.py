@@ -464,7 +464,8 @@ class Protocol(ABC):
     def parts(self) -> Mapping[str, Protocol]:
         """Protocols whose rows this one is reduced from, `row` of `part` as `part_row`.
 
-        What was observed of them is shared: such a protocol needs no pass of its own.
+        What was observed of them is shared: such a protocol needs no pass of its own. Each part of
+        one that `arranges` images arranges its own.
         """
         return {}
 
@@ -474,6 +475,13 @@ class Protocol(ABC):
         One for each image, of the same id. NotApplicableError if the model cannot take them.
         """
         raise TypeError(f"{type(self).__name__} arranges images, but has no `arrange`")
+
+    def rewire(self, pair: Pair) -> Mapping[str, Later]:
+        """Networks in place of the pair's for the images that the protocol `arranges`, by name.
+
+        `network`, `original` and `predictor`, as in `Pair`; none: those of the pair.
+        """
+        return {}
 
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""

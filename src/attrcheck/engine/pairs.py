@@ -268,7 +268,7 @@ def pair_of(
 
 
 def arranged(protocol: Protocol, pair: Pair) -> Pair:
-    """The pair with the images that the protocol makes of its own, if it does."""
+    """The pair with the images, and networks, that the protocol makes of its own, if it does."""
     return _arranged(protocol, pair) if protocol.arranges else pair
 
 
@@ -276,7 +276,7 @@ def arranged(protocol: Protocol, pair: Pair) -> Pair:
 def _arranged(protocol: Protocol, pair: Pair) -> Pair:
     data = protocol.arrange(pair)
     how = f"{type(protocol).__name__}.{digest(of_code(type(protocol)), of_value(protocol))}"
-    return pair.altered(how, dataset=data, whole=data)
+    return pair.altered(how, dataset=data, whole=data, **protocol.rewire(pair))
 
 
 def check(pair: Pair) -> None:

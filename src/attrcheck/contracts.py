@@ -331,6 +331,19 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Disconnection:
+    """The one cell of a side x side grid of images that the head of a network sees, row by row.
+
+    apart: whether each cell goes through the network by itself, so that no pixel of the others can
+    influence a logit; else all go through it up to its last stage together.
+    """
+
+    side: int
+    cell: int
+    apart: bool
+
+
+@dataclass(frozen=True)
 class Batch:
     """Some images of a case, normalised, with labels and one seed per image to break ties.
 
@@ -476,12 +489,10 @@ class Protocol(ABC):
         """
         raise TypeError(f"{type(self).__name__} arranges images, but has no `arrange`")
 
-    def rewire(self, pair: Pair) -> Mapping[str, Later]:
-        """Networks in place of the pair's for the images that the protocol `arranges`, by name.
-
-        `network`, `original` and `predictor`, as in `Pair`; none: those of the pair.
-        """
-        return {}
+    @property
+    def disconnection(self) -> Disconnection | None:
+        """What is done to networks that see grids which the protocol `arranges`; None: nothing."""
+        return None
 
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""

@@ -6,9 +6,9 @@ import torch
 from torch import fx, nn
 
 import attrcheck
-from attrcheck.contracts import Dataset
+from attrcheck.contracts import Dataset, Disconnection
 from attrcheck.errors import NotApplicableError
-from attrcheck.graph import disconnecting
+from attrcheck.graph.disconnecting import disconnected as disconnect
 from attrcheck.graph.preparing import prepare
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.disconnected import Disconnected
@@ -86,7 +86,9 @@ def test_the_disconnected_network_is_the_network_on_one_cell(cell):
     data = colours(4)
     images = data.normalise(data.images)
     network = counting().eval()
-    disconnected = disconnecting.difull(prepare(network, images[:2]), images, 2, cell)
+    disconnected = disconnect(
+        prepare(network, images[:2]), images, Disconnection(2, cell, apart=True)
+    )
     laid_out, shown = grids(images)
     assert torch.allclose(disconnected(laid_out), network(shown[cell]))
     traced = prepare(disconnected, laid_out[:2])
@@ -102,7 +104,9 @@ def test_the_head_alone_is_disconnected_in_part():
     data = colours(4)
     images = data.normalise(data.images)
     network = counting().eval()
-    disconnected = disconnecting.dipart(prepare(network, images[:2]), images, 2, 3)
+    disconnected = disconnect(
+        prepare(network, images[:2]), images, Disconnection(2, 3, apart=False)
+    )
     laid_out, _ = grids(images)
     maps = network[:2](laid_out)
     assert torch.allclose(disconnected(laid_out), maps[:, :, 8:, 8:].mean((2, 3)))
@@ -172,7 +176,7 @@ def test_maps_that_do_not_grow_with_the_image_cannot_be_cut():
     )  # fmt: skip
     images = torch.randn(2, COLOURS, SIDE, SIDE)
     with pytest.raises(NotApplicableError, match="last maps of the model, 4 x 4, become 4 x 4 on"):
-        disconnecting.dipart(prepare(fixed, images), images, 2, 0)
+        disconnect(prepare(fixed, images), images, Disconnection(2, 0, apart=False))
 
 
 def test_an_image_is_scored_by_the_corners_that_have_a_score():

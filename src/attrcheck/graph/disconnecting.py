@@ -5,30 +5,32 @@ from __future__ import annotations
 import torch
 from torch import Tensor, fx, nn
 
+from attrcheck.contracts import Disconnection
 from attrcheck.errors import NotApplicableError
 from attrcheck.graph.halves import split, waists
+from attrcheck.graph.kinds import Crop
 from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.nodes import no_graph
-from attrcheck.graph.parts import cropping
 
 
 class Disconnected(nn.Module):
-    """A network whose head sees one cell of a side x side grid of images, and no other.
+    """A network whose head sees one cell of a grid of images, and no other.
 
-    backbone: makes maps of an image. head: makes logits of the maps of one. apart: whether each
-    cell goes through the backbone by itself, so that no pixel of the others can matter; their maps
-    are then put together again, for methods that look at the maps of the whole grid.
+    backbone: makes maps of an image. head: makes logits of the maps of one. If the cells go through
+    the backbone apart, their maps are put together again, for methods that look at the maps of the
+    whole grid.
     """
 
     def __init__(
-        self, backbone: nn.Module, head: nn.Module, grids: Tensor, side: int, cell: int, apart: bool
+        self, backbone: nn.Module, head: nn.Module, grids: Tensor, how: Disconnection
     ) -> None:
         super().__init__()
-        self.backbone, self.head, self.side, self.apart = backbone, head, side, apart
-        self.cells = nn.ModuleList(cropping(grids, side, at) for at in range(side**2) if apart)
+        self.backbone, self.head, self.side, self.apart = backbone, head, how.side, how.apart
+        cells = range(how.side**2 if how.apart else 0)
+        self.cells = nn.ModuleList(_cropping(grids, how.side, cell) for cell in cells)
         with torch.no_grad():
             maps = self._maps(grids)
-        self.crop = cropping(maps, side, cell)
+        self.crop = _cropping(maps, how.side, how.cell)
 
     def forward(self, x: Tensor) -> Tensor:
         """The logits of the cell."""
@@ -44,27 +46,16 @@ class Disconnected(nn.Module):
         return torch.cat([torch.cat(row, 3) for row in rows], 2)
 
 
-def difull(model: nn.Module, images: Tensor, side: int, cell: int) -> nn.Module:
-    """The network on one cell of a grid: no pixel of another cell can influence a logit.
+def disconnected(model: nn.Module, images: Tensor, how: Disconnection) -> nn.Module:
+    """A prepared network whose head sees one cell of a grid of such images.
 
-    images: some of those that the prepared `model` takes. The other cells go through the network
-    too, up to its last stage: methods may look there, but nothing comes of it. A network without
-    a stage of maps that holds all that follows sees nothing but the cell.
+    It is cut at its last stage, which all that follows must depend on alone. Without such a stage,
+    a network whose cells are to be apart sees nothing but the cell; if they are not, that is a
+    NotApplicableError, as is a stage that does not grow with the image.
     """
-    grids = _grids(images, side)
-    cut = _cut(model, images)
-    if cut is None:
-        return nn.Sequential(cropping(grids, side, cell), model)
-    assert isinstance(model, fx.GraphModule)
-    return Disconnected(*split(model, cut), grids, side, cell, apart=True)
-
-
-def dipart(model: nn.Module, images: Tensor, side: int, cell: int) -> nn.Module:
-    """The network on a grid, up to its last stage, then on the maps of one cell alone.
-
-    NotApplicableError where there is no such stage, or where it does not grow with the image.
-    """
-    cut = _cut(model, images)
+    grids, cut = laid_out(images[:2], how.side), _cut(model, images)
+    if cut is None and how.apart:
+        return nn.Sequential(_cropping(grids, how.side, how.cell), model)
     if cut is None:
         raise NotApplicableError(
             no_graph(model)
@@ -72,22 +63,14 @@ def dipart(model: nn.Module, images: Tensor, side: int, cell: int) -> nn.Module:
         )
     assert isinstance(model, fx.GraphModule)
     backbone, head = split(model, cut)
-    grids = _grids(images, side)
-    height, width = grids.shape[2:]
-    try:
-        with torch.no_grad():
-            one, all_cells = backbone(images[:1]).shape, backbone(grids).shape
-    except Exception as error:
-        raise NotApplicableError(
-            f"the model does not take images of {height} x {width}, such as a grid of {side} x "
-            f"{side} of its images"
-        ) from error
-    if all_cells[2:] != tuple(side * length for length in one[2:]):
-        raise NotApplicableError(
-            f"the last maps of the model, {one[2]} x {one[3]}, become {all_cells[2]} x "
-            f"{all_cells[3]} on a grid of {side} x {side} images: they cannot be cut into its cells"
-        )
-    return Disconnected(backbone, head, grids, side, cell, apart=False)
+    if not how.apart:
+        _try(backbone, images, grids, how.side)
+    return Disconnected(backbone, head, grids, how)
+
+
+def laid_out(images: Tensor, side: int) -> Tensor:
+    """Grids of one image each, of the size that those of such images have."""
+    return images.repeat(1, 1, side, side)
 
 
 def _cut(model: nn.Module, images: Tensor) -> fx.Node | None:
@@ -100,6 +83,25 @@ def _cut(model: nn.Module, images: Tensor) -> fx.Node | None:
     return next((node for node in waists(model) if node.name == stage.name), None)
 
 
-def _grids(images: Tensor, side: int) -> Tensor:
-    """Two grids without any sense, of the size that those of such images have."""
-    return images[:2].repeat(1, 1, side, side)
+def _try(backbone: nn.Module, images: Tensor, grids: Tensor, side: int) -> None:
+    """An error unless the maps of grids can be cut into those of their cells."""
+    try:
+        with torch.no_grad():
+            one, all_cells = (backbone(some[:1]).shape[2:] for some in (images, grids))
+    except Exception as error:
+        size = " x ".join(map(str, grids.shape[2:]))
+        raise NotApplicableError(
+            f"the model does not take images of {size}, such as a grid of {side} x {side} of its "
+            "images"
+        ) from error
+    if all_cells != tuple(side * length for length in one):
+        raise NotApplicableError(
+            f"the last maps of the model, {one[0]} x {one[1]}, become {all_cells[0]} x "
+            f"{all_cells[1]} on a grid of {side} x {side} images: they cannot be cut into its cells"
+        )
+
+
+def _cropping(maps: Tensor, side: int, cell: int) -> Crop:
+    """Cuts one of side x side cells out of maps of this size."""
+    height, width = (length // side for length in maps.shape[2:])
+    return Crop(height * (cell // side), width * (cell % side), height, width)

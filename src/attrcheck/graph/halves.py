@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from torch import fx, nn
 
-from attrcheck.graph.nodes import module_of, no_graph
-from attrcheck.graph.parts import partial
+from attrcheck.graph.nodes import module_of, no_graph, partial
 
 NO_MIDDLE = "no tensor between two convolutions holds all that the rest of the model sees"
 

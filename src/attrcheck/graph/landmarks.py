@@ -8,8 +8,7 @@ from torch import Tensor, fx, nn
 
 from attrcheck.graph.grids import Place, places, pools
 from attrcheck.graph.kinds import SHAPE_CALLS, Mean, Product
-from attrcheck.graph.nodes import call_name, module_of
-from attrcheck.graph.parts import partial
+from attrcheck.graph.nodes import call_name, module_of, partial
 
 
 def attentions(model: fx.GraphModule) -> list[fx.Node]:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.graph.landmarks import attentions
-from attrcheck.graph.nodes import call_name, module_of, no_graph
-from attrcheck.graph.parts import PART, sees_all
+from attrcheck.graph.nodes import PART, call_name, module_of, no_graph, sees_all
 from attrcheck.methods import method
 from attrcheck.methods._rules import ruled
 from attrcheck.methods.lrp_attention import CALLS, KINDS, uncovered

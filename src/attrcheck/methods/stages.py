@@ -13,8 +13,7 @@ from attrcheck.errors import suggest
 from attrcheck.graph.grids import Layout, Place, places, widths
 from attrcheck.graph.kinds import Product
 from attrcheck.graph.landmarks import last_stage
-from attrcheck.graph.nodes import call_name, module_of, no_graph
-from attrcheck.graph.parts import PART, sees_all
+from attrcheck.graph.nodes import PART, call_name, module_of, no_graph, sees_all
 from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4

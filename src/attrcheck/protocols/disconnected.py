@@ -3,26 +3,20 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 from torch import Tensor, nn
 
-from attrcheck.contracts import Batch, Later, Pair, Protocol, Reduction, Rows
-from attrcheck.graph.disconnecting import difull as difull_network
-from attrcheck.graph.disconnecting import dipart as dipart_network
-from attrcheck.graph.predictor import predictor_of
-from attrcheck.graph.preparing import prepare
+from attrcheck.contracts import Batch, Disconnection, Protocol, Reduction, Rows
 from attrcheck.protocols import protocol
 from attrcheck.protocols.grids import IMAGES, Grid, Pool
 from attrcheck.protocols.responses import named
 from attrcheck.store.seeds import derive
 
 Corner: TypeAlias = Literal["first", "last"]
-NETWORKS: dict[str, Callable[..., nn.Module]] = {"full": difull_network, "part": dipart_network}
 
 
 @dataclass(frozen=True)
@@ -64,18 +58,10 @@ class Disconnected(Grid):
         cells = [image, *between, image if other is None else other]
         return cells[:: -1 if self._cell else 1], self._cell
 
-    def rewire(self, pair: Pair) -> Mapping[str, Later]:
-        """The network with a head for one cell; NotApplicableError if it cannot be cut."""
-        images = pair.images[:2]
-        grids = images.repeat(1, 1, self.side, self.side)
-        built = Later(lambda: NETWORKS[self.cut](pair.network, images, self.side, self._cell))
-        if self.cut == "part":
-            built.value  # noqa: B018  # whether it can be cut
-        return {
-            "network": Later(lambda: prepare(built.value, grids)),
-            "original": Later(lambda: copy.deepcopy(built.value).eval()),
-            "predictor": Later(lambda: predictor_of(built.value, grids)),
-        }
+    @property
+    def disconnection(self) -> Disconnection:
+        """A head for the cell of the image."""
+        return Disconnection(self.side, self._cell, apart=self.cut == "full")
 
     def observe(self, model: nn.Module, batch: Batch, maps: Tensor, shared: Rows) -> Rows:
         """The share in each grid, of each corner where both are scored."""

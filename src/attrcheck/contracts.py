@@ -319,15 +319,20 @@ def _ours(function: Any) -> bool:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a model learns to cope with: the loss of one cell of a grid to a registered removal."""
+    """What a model learns to cope with: the loss of one cell of a grid to a registered removal.
+
+    share: if it is not 0, of random pixels in place of a cell, up to this share of the image.
+    """
 
     grid: int = 4
     removal: str = "mean"
+    share: float = 0.0
 
     @property
     def key(self) -> str:
         """The name of its weights, where others have a percentage of training."""
-        return f"tuned.{self.removal}_{self.grid}"
+        lost = f"share_{self.share:g}" if self.share else f"{self.grid}"
+        return f"tuned.{self.removal}_{lost}"
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,20 @@ from torch import nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 
 @model("vgg", embedded=True)
 def vgg(dataset: Dataset) -> nn.Module:
-    """A small VGG for 32x32 images; its last convolutions see an 8x8 map, its MLP a 4x4 one."""
+    """A small VGG; its last convolutions see an 8x8 map, its MLP a 4x4 one.
+
+    Images of 64x64 pixels have one more stage, before the others, than those of 32x32.
+    """
+    more = [part for _ in range(stride(dataset) // 4) for part in (*_conv(16, 16), nn.MaxPool2d(2))]
     network = nn.Sequential(
         *_conv(dataset.channels, 16),
         nn.MaxPool2d(2),
+        *more,
         *_conv(16, 24),
         *_conv(24, 32),
         nn.MaxPool2d(2),

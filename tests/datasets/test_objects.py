@@ -119,7 +119,7 @@ def test_every_mask_is_of_an_objects_size(data):
 
 def test_who_looks_at_the_centre_gains_nothing(data):
     density = data.masks.float().mean(0)
-    for share, gain in ((1 / 2, 1.01), (1 / 4, 0.95), (1 / 8, 0.5)):
+    for share, gain in ((1 / 2, 1.01), (1 / 4, 0.95), (1 / 8, 0.6)):
         bump = gaussian_centre(torch.zeros(1, 3, SIZE, SIZE), share)[0]
         assert (density * bump).sum() / bump.sum() <= gain * density.mean()
     place = torch.arange(SIZE) - (SIZE - 1) / 2

@@ -12,6 +12,7 @@ import hashlib
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import skimage
@@ -35,8 +36,8 @@ def main() -> None:
     parser.add_argument("twemoji", type=Path)
     folder = parser.parse_args().twemoji
     icons = np.stack([icon(folder / f"{code}.svg") for codes in ICONS.values() for code in codes])
-    photographs = {name: photograph(name) for name in PHOTOGRAPHS}
-    np.savez_compressed(INGREDIENTS, icons=icons, **photographs)
+    pictures: dict[str, Any] = {"icons": icons, **{name: photograph(name) for name in PHOTOGRAPHS}}
+    np.savez_compressed(INGREDIENTS, **pictures)
     content = INGREDIENTS.read_bytes()
     print(f"{INGREDIENTS}: {len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()}")
 

@@ -140,10 +140,12 @@ def _draw(split: int, indices: range) -> tuple[NDArray[np.uint8], Mask]:
     labels = np.array(indices) % len(CLASSES)
     kinds[:, -1] = labels * PER_CLASS + np.floor(draw(1)[:, 0] * PER_CLASS).astype(np.int64)
     radii = between(RADIUS, draw(OBJECTS))
-    parts = kinds, radii, _places(draw, radii), *turns(draw, OBJECTS, TURN)
-    parts = *parts, between(TINT, draw(OBJECTS, 3))
+    places, (cos, sin) = _places(draw, radii), turns(draw, OBJECTS, TURN)
+    tints = between(TINT, draw(OBJECTS, 3))
     for number in range(OBJECTS):
-        mask = _paste(canvas, Pasted(*(part[:, number] for part in parts)))
+        at = np.s_[:, number]
+        icon = Pasted(kinds[at], radii[at], places[at], cos[at], sin[at], tints[at])
+        mask = _paste(canvas, icon)
     canvas += (draw(3, SIZE, SIZE) - 0.5) * (2 * NOISE)
     return np.floor(np.clip(canvas, 0, 1) * 255 + 0.5).astype(np.uint8), mask
 

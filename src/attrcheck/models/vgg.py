@@ -14,9 +14,10 @@ from attrcheck.models.stems import stride
 def vgg(dataset: Dataset) -> nn.Module:
     """A small VGG; its last convolutions see an 8x8 map, its MLP a 4x4 one.
 
-    Images of 64x64 pixels have one more stage, before the others, than those of 32x32.
+    Where images have 64x64 pixels, there is one more stage before the others, and a 2x2 map.
     """
-    more = [part for _ in range(stride(dataset) // 4) for part in (*_conv(16, 16), nn.MaxPool2d(2))]
+    step = stride(dataset)
+    more = [part for _ in range(step // 4) for part in (*_conv(16, 16), nn.MaxPool2d(2))]
     network = nn.Sequential(
         *_conv(dataset.channels, 16),
         nn.MaxPool2d(2),
@@ -26,9 +27,9 @@ def vgg(dataset: Dataset) -> nn.Module:
         nn.MaxPool2d(2),
         *_conv(32, 48),
         *_conv(48, 48),
-        nn.MaxPool2d(2),
+        nn.MaxPool2d(step),
         nn.Flatten(),
-        nn.Linear(48 * 4 * 4, 64),
+        nn.Linear(48 * (8 // step) ** 2, 64),
         nn.ReLU(),
         nn.Linear(64, dataset.classes),
     )

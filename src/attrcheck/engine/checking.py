@@ -84,6 +84,8 @@ def run_check(check: Check, subject: Subject, lab: Lab) -> CheckResult:
     with limited_to(lab.settings.memory, lab.settings.sharers):
         if check.over in ("protocols", "suite"):
             verdict = lab.verdict(check, subject.protocol)
+        elif check.over == "cases":
+            verdict = lab.verdict_on(check, *subject.arguments)
         else:
             verdict = check.run(lab, *subject.arguments)
     if check.over == "cases" and (images := _images(lab, subject)) < LEAST_IMAGES:
@@ -120,6 +122,7 @@ def _of_method(check: Check, method: Method, lab: Lab) -> CheckResult:
         if not refusal(method, pair, lab.store):
             break
     key = keys.of_verdict(
+        lab.code,
         pair=pair.key,
         method=key_of(method),
         check=(of_code(check.run), keys.of_depends(check.depends, check.run)),

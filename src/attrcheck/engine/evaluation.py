@@ -25,7 +25,8 @@ from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, joi
 from attrcheck.engine.shards import Shard, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.encoding import Entry, fingerprint
+from attrcheck.store.digests import digest
+from attrcheck.store.encoding import Entry, Key, fingerprint
 from attrcheck.store.entries import Store, VerificationError
 from attrcheck.store.locking import BusyError
 
@@ -167,6 +168,16 @@ class Evaluation:
                 if isinstance(observed, Outcome):
                     left.remove(name)
                 yield name, observed
+
+    @cached_property
+    def key(self) -> Key:
+        """All that decides what is observed of the case, but for the code of its reduction."""
+        methods = {name: find(name) for name in self.settings.methods}
+        return {
+            "rows": digest({name: self._fingerprint(name) for name in methods}),
+            "applies": digest({name: keys.of_applying(one) for name, one in methods.items()}),
+            "protocol": digest(keys.of_protocol(self.protocol)),
+        }
 
     def _fingerprint(self, name: str) -> str:
         """The hash of all that decides a method's rows, whatever the shards."""

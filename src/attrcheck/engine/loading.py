@@ -63,7 +63,7 @@ class Loader:
     """Loads pairs for one device, and keeps the last few; fine-tuned weights go to the store.
 
     shard: images that are in memory at once, a multiple of BLOCK. precision: of predictors.
-    progress: is told of fine-tuning.
+    progress: is told of fine-tuning. spoilt: the datasets on which a method has failed.
     """
 
     device: str
@@ -72,6 +72,7 @@ class Loader:
     shard: int = BLOCK
     precision: Precision = "float32"
     progress: Callable[[str], None] = lambda text: None
+    spoilt: set[str] = field(default_factory=set)
     _datasets: OrderedDict[Any, Dataset | Pictures] = field(default_factory=OrderedDict, repr=False)
     _trained: OrderedDict[Any, Trained] = field(default_factory=OrderedDict, repr=False)
     _pairs: OrderedDict[Source, Pair] = field(default_factory=OrderedDict, repr=False)
@@ -113,6 +114,7 @@ class Loader:
     def forget(self, pair: Pair) -> None:
         """Load a dataset and its models anew when next asked for: a method may have spoilt them."""
         name = pair.dataset.name
+        self.spoilt.add(name)
         for memory in (self._pairs, self._trained, self._keys):
             for key in [key for key in memory if key[0] == name]:
                 del memory[key]

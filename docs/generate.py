@@ -188,7 +188,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     **{
         kind: functools.partial(listed, kind)
-        for kind in ("datasets", "models", "protocols", "removals", "checks")
+        for kind in ("models", "protocols", "removals", "checks")
     },
     "options": options,
     "commands": commands,

@@ -1,4 +1,4 @@
-"""The commonest mistakes: each gives the sentence that docs/mistakes.md promises, and no other.
+"""The commonest mistakes: each gives the sentence that docs/howto/mistakes.md promises.
 
 Page and test are one list: a row of the page without a test here fails, and so does a test
 without a row. In the page, `...` stands for what differs from project to project.

@@ -40,4 +40,6 @@ def test_the_citation_is_of_this_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {version}\n" in citation, f"CITATION.cff: write version: {version}"
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"\n## [{version}]\n" in changes, f"CHANGELOG.md has no section [{version}]"
+    (released,) = re.findall(r'^date-released: "(.+)"$', citation, re.MULTILINE)
+    heading = f"## [{version}] - {released}"
+    assert f"\n{heading}\n" in changes, f"CHANGELOG.md has no section {heading}"

@@ -45,7 +45,7 @@ class Recipe:
 RECIPES = {
     # A small training split needs more epochs of smaller batches to make enough steps.
     "digits": Recipe(epochs=24, batch=32),
-    # Few epochs leave most models between 90% and 95%; in batches of 64 B-cos got 52% half way.
+    # Few epochs leave models between 90% and 98%; in batches of 64 B-cos got 52% half way.
     "objects": Recipe(epochs=4, batch=32),
     # Without batch norm it learns more slowly.
     "objects-vgg": Recipe(epochs=8, batch=32, rate=2e-3),

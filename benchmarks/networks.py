@@ -1,7 +1,7 @@
 """Every method on the main families of torchvision and timm: exact, or not applicable and why.
 
     python benchmarks/networks.py                              # print the table
-    python benchmarks/networks.py "timm:*" --write docs/networks.md
+    python benchmarks/networks.py "timm:*" --write docs/reference/networks.md
 
 Networks have random weights and get one small image. 'Exact' means that the method runs there, that
 its maps are finite, and that the oracle for methods of its kind holds:
@@ -85,8 +85,9 @@ def table(outcomes: dict[str, dict[str, str]]) -> str:
 
 DOCUMENT = """# Which method is right on which network
 
-Made by `python benchmarks/networks.py --write docs/networks.md` with torch {torch}, torchvision
-{torchvision} and timm {timm}; tested by `pytest -n 0 -m slow tests/graph/test_networks.py`.
+Made by `python benchmarks/networks.py --write docs/reference/networks.md` with torch {torch},
+torchvision {torchvision} and timm {timm}; tested by
+`pytest -n 0 -m slow tests/graph/test_networks.py`.
 
 {text}
 

@@ -644,6 +644,10 @@ class Evaluation(Interface):
     def rows(self) -> dict[str, Rows]:
         """The rows of every method that is applicable and does not fail."""
 
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Why every other method has no rows."""
+
 
 class Lab(Interface):
     """The run that a check is part of: what it may look at, and what it may compute anew."""

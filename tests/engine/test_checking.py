@@ -7,8 +7,9 @@ import torch
 
 import attrcheck
 from attrcheck.contracts import Case, Check, Protocol, Verdict
-from attrcheck.engine import checking
+from attrcheck.engine import checking, keys
 from attrcheck.engine.checking import Subject, run_check, subjects
+from attrcheck.engine.lab import Lab
 
 CASES = [
     Case(dataset, model, protocol)
@@ -87,6 +88,65 @@ def test_a_built_in_one_is_kept_with_figures_that_are_no_numbers(lab):
             {"score": None, "size": 2.0},
         )
     assert len(calls) == 1
+
+
+@pytest.fixture
+def looking(lab, monkeypatch):
+    """A built-in check of cases, the methods that it has seen so far, and how to run it anew."""
+    seen = []
+
+    def look(lab, case):
+        seen.append(sorted(lab.evaluation(case).rows()))
+        return Verdict(True, {"methods": float(len(seen[-1]))})
+
+    look.__module__ = "attrcheck.checks.look"
+    monkeypatch.setattr(checking, "LEAST_IMAGES", 1)
+    attrcheck.check("look", over="cases")(look)
+    [case] = lab.cases
+
+    def again(**changes):
+        settings = replace(lab.settings, **changes)
+        return run("look", Subject(case.id, (case,), case.protocol), Lab.of(settings)).figures
+
+    return seen, again
+
+
+def test_what_a_built_in_one_finds_of_a_case_is_kept(looking):
+    seen, again = looking
+    assert again() == again() == {"methods": 2.0}
+    assert len(seen) == 1
+
+
+def test_it_is_found_anew_for_other_methods_seeds_and_images(looking):
+    seen, again = looking
+    for changes in ({}, {"methods": ("slope",)}, {"seed": 1}, {"images": 5}):
+        again(**changes)
+    assert len(seen) == 4
+
+
+def test_it_is_not_kept_where_a_method_fails(looking, tiny):
+    _, again = looking
+    broken = [True]
+
+    def sometimes(model, images, targets):
+        if broken:
+            raise ValueError
+        return images.sum(1)
+
+    attrcheck.method("sometimes")(sometimes)
+    methods = ("brightness", "sometimes")
+    assert again(methods=methods) == again(methods=methods) == {"methods": 1.0}
+    broken.clear()
+    assert again(methods=methods) == {"methods": 2.0}
+
+
+def test_all_deciding_code_is_parsed_once_for_as_long_as_no_byte_changes(lab, monkeypatch):
+    calls = []
+    monkeypatch.setattr(keys, "of_deciding_code", lambda: calls.append(0) or "code")
+    assert lab.code == Lab.of(lab.settings).code == "code"
+    monkeypatch.setattr(keys, "of_deciding_bytes", lambda: "others")
+    assert lab.code == "code"
+    assert len(calls) == 2
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ def test_without_ray_it_is_said_in_a_line_how_to_get_it(project, installed):
 def elsewhere(pytester, monkeypatch):
     """What another process is told of the project."""
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def elsewhere(*arguments, folder=str(pytester.path)):
         return Project("run", folder, arguments, ("/nowhere/lib",), {"PYTEST_ADDOPTS": ""}, 1)

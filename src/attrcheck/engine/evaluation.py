@@ -25,7 +25,8 @@ from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, joi
 from attrcheck.engine.shards import Shard, joined_entry
 from attrcheck.errors import MethodError, cut
 from attrcheck.protocols import protocol as protocols
-from attrcheck.store.encoding import Entry, fingerprint
+from attrcheck.store.digests import digest
+from attrcheck.store.encoding import Entry, Key, fingerprint
 from attrcheck.store.entries import Store, VerificationError
 from attrcheck.store.locking import BusyError
 
@@ -173,6 +174,16 @@ class Evaluation:
                     left.remove(name)
                 yield name, observed
 
+    @cached_property
+    def key(self) -> Key:
+        """All that decides what is observed of the case, but for the code of its reduction."""
+        methods = {name: find(name) for name in self.settings.methods}
+        return {
+            "rows": digest({name: self._fingerprint(name) for name in methods}),
+            "applies": digest({name: keys.of_applying(one) for name, one in methods.items()}),
+            "protocol": digest(keys.of_protocol(self.protocol)),
+        }
+
     def _fingerprint(self, name: str) -> str:
         """The hash of all that decides a method's rows, whatever the shards."""
         case, tuning = self.case, self.protocol.tuning
@@ -203,9 +214,19 @@ class Evaluation:
         return copy.deepcopy(self._rows)
 
     @cached_property
+    def left_out(self) -> dict[str, str]:
+        """Why every other method has no rows."""
+        observed = self._observed.items()
+        return {name: end.reason for name, end in observed if isinstance(end, Outcome)}
+
+    @cached_property
     def _rows(self) -> dict[str, Rows]:
-        observed = self.observe_all()
-        return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
+        observed = self._observed.items()
+        return {name: entry.arrays for name, entry in observed if isinstance(entry, Entry)}
+
+    @cached_property
+    def _observed(self) -> dict[str, Entry | Outcome]:
+        return self.observe_all()
 
     def settled(self, observed: dict[str, Entry | Outcome]) -> Protocol:
         """The protocol, after it has seen what all methods did."""

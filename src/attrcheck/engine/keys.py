@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +30,7 @@ from attrcheck.graph.preparing import prepare
 from attrcheck.removal import removal as removals
 from attrcheck.store.digests import digest
 from attrcheck.store.encoding import Key
-from attrcheck.store.fingerprints import of_code, of_module, of_tree, of_value
+from attrcheck.store.fingerprints import files_of, of_code, of_module, of_tree, of_value
 from attrcheck.store.places import version
 from attrcheck.tensors.batching import QUICK_ELEMENTS
 from attrcheck.training import WEIGHTS
@@ -53,7 +54,7 @@ PRECISION = "precision"
 """The part of a key that tells with how many digits predictors compute."""
 DECIDING = (
     *("adapters", "checks", "contracts", "datasets", "engine", "graph", "methods", "models"),
-    *("protocols", "ranks", "removal", "tensors", "training"),
+    *("isolation", "protocols", "ranks", "removal", "tensors", "training"),
 )
 """The rooms and modules that may decide what a check finds."""
 
@@ -181,6 +182,12 @@ def of_observer(observer: Protocol | Shared) -> str:
     return digest(of_code(type(observer)), of_code(removal.remove), *declared)
 
 
+def of_protocol(protocol: Protocol) -> list[Any]:
+    """A protocol with all its settings, and those whose rows it is reduced from."""
+    parts = [[name, of_protocol(part)] for name, part in sorted(protocol.parts.items())]
+    return [of_observer(protocol), of_settings(protocol), parts]
+
+
 def of_settings(observer: Protocol | Shared) -> str:
     """The values of all fields; of what is not a dataclass, those of its attributes."""
     names = getattr(observer, "__dataclass_fields__", None)
@@ -247,14 +254,20 @@ def of_rows(
     }
 
 
-def of_verdict(**parts: Any) -> Key:
+def of_verdict(code: str, **parts: Any) -> Key:
     """What a check found: checks look names up at run time, so all code that has a say counts."""
     known = {name: of_value(part) for name, part in parts.items()}
-    return {**known, "code": of_deciding_code(), "torch": str(torch.__version__)}
+    return {**known, "code": code, "torch": str(torch.__version__)}
 
 
-@functools.cache
 def of_deciding_code() -> str:
     """All code that may decide what a check finds, and the facts about shipped weights."""
     facts = (path.read_bytes() for path in sorted(WEIGHTS.rglob("*.json")))
     return digest(of_tree(DECIDING), *facts)
+
+
+@functools.cache
+def of_deciding_bytes() -> str:
+    """The same, comments and all: it takes no parsing, so it tells at once that nothing changed."""
+    paths = [*files_of(DECIDING), *sorted(WEIGHTS.rglob("*.json"))]
+    return digest(*(path.read_bytes() for path in paths), sys.version)

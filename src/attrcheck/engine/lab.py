@@ -33,6 +33,14 @@ FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
 
 
+class _UnsureError(Exception):
+    """A verdict that is not to be kept."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__()
+        self.verdict = verdict
+
+
 @dataclass(frozen=True)
 class Lab:
     """A run in one process: its settings, its store, its loaded pairs and its cases.
@@ -145,6 +153,7 @@ class Lab:
         settings = self.settings
         subject = protocols.get(protocol).make(settings.profile) if protocol else None
         key = keys.of_verdict(
+            self.code,
             protocol=(keys.of_observer(subject), keys.of_settings(subject)) if subject else "",
             profile=settings.profile,
             seed=settings.seed,
@@ -153,6 +162,38 @@ class Lab:
         )
         name = f"checks/{check.name}/{protocol or 'suite'}"
         return self.stored_verdict(name, key, lambda: check.run(self, *arguments))
+
+    def verdict_on(self, check: Check, case: Case) -> Verdict:
+        """The verdict on a case, from the store unless the check is a user's own.
+
+        Where a method fails it is not kept: the next run may know better.
+        """
+        if not check.run.__module__.startswith("attrcheck."):
+            return check.run(self, case)
+        evaluation = self.evaluation(case)
+        key = {**evaluation.key, **keys.of_verdict(self.code, seed=self.settings.seed)}
+
+        def look() -> Verdict:
+            verdict = check.run(self, case)
+            failed = any(outcome.status == "error" for outcome in evaluation.ended.values())
+            if failed or case.dataset in self.loader.spoilt:
+                raise _UnsureError(verdict)
+            return verdict
+
+        try:
+            return self.stored_verdict(f"checks/{check.name}/{case.id}", key, look)
+        except _UnsureError as error:
+            return error.verdict
+
+    @property
+    def code(self) -> str:
+        """All code that may decide what a check finds; it is parsed if a byte of it has changed."""
+        key = {"bytes": keys.of_deciding_bytes()}
+
+        def parse() -> Entry:
+            return Entry({}, {"code": keys.of_deciding_code()})
+
+        return str(self.store.obtain("checks/code/deciding", key, parse).info["code"])
 
     def stored_verdict(self, name: str, key: Key, look: Callable[[], Verdict]) -> Verdict:
         """A verdict from the store, else found and kept."""

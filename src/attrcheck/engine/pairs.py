@@ -27,9 +27,9 @@ from attrcheck.contracts import (
 )
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
-from attrcheck.engine.plausibility import check_logits
+from attrcheck.engine.plausibility import check_logits, refusal
 from attrcheck.engine.settings import BLOCK
-from attrcheck.errors import ModelError
+from attrcheck.errors import AttrcheckError, ModelError
 from attrcheck.graph.disconnecting import disconnected, laid_out
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
@@ -38,7 +38,7 @@ from attrcheck.store.digests import digest
 from attrcheck.store.encoding import Key
 from attrcheck.store.fingerprints import of_code, of_value
 from attrcheck.store.seeds import derive
-from attrcheck.tensors.batching import quick_size
+from attrcheck.tensors.batching import exhausted, quick_size
 from attrcheck.tensors.transfers import sent
 
 if TYPE_CHECKING:
@@ -308,7 +308,12 @@ def _form(forms: Later, name: str) -> Any:
 def check(pair: Pair) -> None:
     """Raise ModelError unless the network maps images to finite logits of the dataset's classes."""
     images, data = pair.images[:2], pair.dataset
-    with torch.inference_mode():
-        output = pair.predictor(images)
     where = f"model {pair.model!r} on dataset {data.name!r}"
+    try:
+        with torch.inference_mode():
+            output = pair.predictor(images)
+    except Exception as error:
+        if isinstance(error, AttrcheckError) or exhausted(error):
+            raise
+        raise refusal(error, pair.forms.built, images, where) from error
     check_logits(output, len(images), data.classes, where)

@@ -7,22 +7,29 @@ from torch import nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 
 @model("vgg", embedded=True)
 def vgg(dataset: Dataset) -> nn.Module:
-    """A small VGG for 32x32 images; its last convolutions see an 8x8 map, its MLP a 4x4 one."""
+    """A small VGG; its last convolutions see an 8x8 map, its MLP a 4x4 one.
+
+    Where images have 64x64 pixels, there is one more stage before the others, and a 2x2 map.
+    """
+    step = stride(dataset)
+    more = [part for _ in range(step // 4) for part in (*_conv(16, 16), nn.MaxPool2d(2))]
     network = nn.Sequential(
         *_conv(dataset.channels, 16),
         nn.MaxPool2d(2),
+        *more,
         *_conv(16, 24),
         *_conv(24, 32),
         nn.MaxPool2d(2),
         *_conv(32, 48),
         *_conv(48, 48),
-        nn.MaxPool2d(2),
+        nn.MaxPool2d(step),
         nn.Flatten(),
-        nn.Linear(48 * 4 * 4, 64),
+        nn.Linear(48 * (8 // step) ** 2, 64),
         nn.ReLU(),
         nn.Linear(64, dataset.classes),
     )

@@ -63,9 +63,14 @@ def of_module(name: str) -> str:
 @functools.cache
 def of_tree(names: tuple[str, ...]) -> str:
     """Hash of all code of these rooms and modules of attrcheck."""
-    paths = [path for name in names for path in (ROOT / f"{name}.py", *(ROOT / name).rglob("*.py"))]
-    trees = (read_source(str(path), "") for path in sorted(paths) if path.exists())
+    trees = (read_source(str(path), "") for path in files_of(names))
     return digest(*(ast.dump(source.tree) for source in trees if source))
+
+
+def files_of(names: Iterable[str]) -> list[Path]:
+    """The source files of these rooms and modules of attrcheck."""
+    paths = (path for name in names for path in (ROOT / f"{name}.py", *(ROOT / name).rglob("*.py")))
+    return sorted(path for path in paths if path.exists())
 
 
 def closure_of(thing: Callable[..., Any]) -> Closure:

@@ -43,7 +43,7 @@ class Recipe:
 
 
 # A small training split needs more epochs of smaller batches to make enough steps.
-RECIPES = {"digits": Recipe(epochs=24, batch=32)}
+RECIPES = {"digits": Recipe(epochs=24, batch=32), "objects": Recipe(epochs=4, batch=32)}
 # Attention wants a lower rate: with two convolutions before it, 400 steps on shapes led to 32%
 # of the batches right rather than to 24%.
 RATES = {"vit": 1.5e-3}

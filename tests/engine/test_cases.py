@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 import attrcheck
 from attrcheck.contracts import Case
-from attrcheck.engine.cases import families, table
+from attrcheck.engine.cases import families, sample, table
 from attrcheck.protocols.ablation import Ablation
 from attrcheck.registry import NAME, RegistryError
 
@@ -82,6 +82,29 @@ def test_smoke_takes_one_embedded_model_a_dataset_in_turn_and_all_of_a_users(tin
     assert len({case.pair for case in neither}) == 1
     asked = table(dataset="digits", model="vgg", protocol="morf", profile="smoke")
     assert [case.pair for case in asked] == ["digits-vgg"]
+
+
+def test_a_sampled_dataset_costs_little_unless_it_is_asked_for(world):
+    def models_of(**chosen):
+        cases = table(protocol="morf", **chosen)
+        return [case.model for case in cases if case.dataset == "objects"]
+
+    assert models_of(profile="smoke") == []
+    assert models_of(profile="smoke", model="vit") == []
+    assert models_of(profile="default") == ["resnet"]
+    assert models_of(profile="default", model="vit,vgg") == ["vgg", "vit"]
+    assert models_of(profile="smoke", dataset="objects") == ["resnet"]
+    assert len(models_of(profile="default", dataset="objects")) == 8
+    assert len(models_of(profile="full")) == 8
+
+
+def test_a_sampled_dataset_changes_nobodys_turn():
+    every = table(dataset="digits,objects,shapes", protocol="morf")
+    assert [case.pair for case in sample(every)] == [
+        "digits-resnet",
+        "objects-resnet",
+        "shapes-vit",
+    ]
 
 
 def test_protocols_of_one_class_or_of_its_heirs_are_a_family(registries):

@@ -83,8 +83,12 @@ def test_without_masks_there_is_an_error_and_in_the_table_no_case(name):
     with pytest.raises(AttrcheckError, match="no masks"):
         protocols.get(name).make().observe(model, batch, MAP[None], {})
     cases = table(model="resnet", protocol=f"morf,{name}")
-    assert [case.dataset for case in cases if case.protocol == name] == ["shapes"]
-    assert {case.dataset for case in cases if case.protocol == "morf"} == {"digits", "shapes"}
+    assert [case.dataset for case in cases if case.protocol == name] == ["objects", "shapes"]
+    assert {case.dataset for case in cases if case.protocol == "morf"} == {
+        "digits",
+        "objects",
+        "shapes",
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)

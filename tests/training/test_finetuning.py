@@ -32,7 +32,7 @@ SIDE = 8
 TINY = TuningRecipe(epochs=6, step=4, batch=32, rate=0.1, shift=0)
 PAIRS = [
     (name, family)
-    for name in ("digits", "shapes")
+    for name in ("digits", "objects", "shapes")
     for family in model
     if model.get(family).embedded
 ]

@@ -136,7 +136,7 @@ def test_shifting_moves_images_within_bounds():
     assert torch.equal(shifted(images, 0), images)
 
 
-@pytest.mark.parametrize("name", ["digits", "shapes"])
+@pytest.mark.parametrize("name", ["digits", "objects", "shapes"])
 @pytest.mark.parametrize("family", ["resnet", "vit", "bcos", "bagnet"])
 def test_the_shipped_weights_follow_the_recipe(name, family):
     recipe = recipe_for(name, family)

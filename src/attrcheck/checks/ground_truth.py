@@ -48,10 +48,14 @@ def ground_truth(method: Method, pair: Pair) -> Verdict:
 
 
 def masked(pair: Pair) -> Pair | None:
-    """The pair, or else the same model for the first dataset with masks that it knows."""
+    """The pair, or else the same model for the first dataset with masks that it knows.
+
+    One that is sampled, for its cost, comes last.
+    """
     if pair.dataset.masks is None:
         knows = models.get(pair.model).knows
-        names = (name for name in datasets if "masks" in datasets.get(name).offers and knows(name))
+        cheap = sorted(datasets, key=lambda name: datasets.get(name).sampled)
+        names = (name for name in cheap if "masks" in datasets.get(name).offers and knows(name))
         if (name := next(names, None)) is None:
             return None
         pair = pair.elsewhere(name, IMAGES)

@@ -6,8 +6,6 @@ importing scikit-learn for them would cost each worker two seconds.
 
 from __future__ import annotations
 
-import hashlib
-import io
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +15,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attrcheck.contracts import Dataset
-from attrcheck.datasets import DatasetError, dataset
+from attrcheck.datasets import dataset
 from attrcheck.datasets.order import places
+from attrcheck.datasets.shipped import arrays
 
 SCANS = Path(__file__).with_suffix(".npz")
 SHA256 = "b2dab7b501728c22e9119ad76740b2e17c77a231e42d1e592380d90886f1a05e"
-ADVICE = "reinstall attrcheck"
 SEED = 0
 HELD_OUT = 0.2
 
@@ -69,14 +67,8 @@ def split(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 def _scans() -> tuple[Tensor, Tensor]:
     """All scans in scikit-learn's order."""
-    try:
-        content = SCANS.read_bytes()
-    except OSError as error:
-        raise DatasetError(f"cannot read {SCANS} ({error.strerror}); {ADVICE}") from error
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        raise DatasetError(f"{SCANS} is damaged: its SHA-256 is not {SHA256}; {ADVICE}")
-    with np.load(io.BytesIO(content)) as file:
-        pixels, labels = file["images"], file["labels"]
+    stored = arrays(SCANS, SHA256)
+    pixels, labels = stored["images"], stored["labels"]
     small = torch.from_numpy(pixels[:, None] / 16).float()
     # Sixteenths times eighths: float32 holds every step exactly, so all machines agree.
     images = F.interpolate(small, scale_factor=4, mode="bilinear", align_corners=False)

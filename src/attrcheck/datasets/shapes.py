@@ -8,7 +8,6 @@ and the result is quantised: all machines draw the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +16,10 @@ from torch import Tensor
 
 from attrcheck.contracts import Dataset
 from attrcheck.datasets import dataset
+from attrcheck.datasets.drawing import Array, Dice, Mask, between, dice, kept_clear, turns
 
-Array = NDArray[np.floating[Any]]
-Mask = NDArray[np.bool_]
-Dice = Callable[..., Array]
 Field = Callable[[Array, Array], Array]
 
-SEED = 0
 SIZE = 32
 HELD_OUT, TRAINING = 0, 1
 HELD_OUT_IMAGES = 1000
@@ -154,63 +150,38 @@ def generate(split: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def _draw(split: int, indices: range) -> tuple[NDArray[np.uint8], NDArray[np.int64], Mask]:
     """Pixels, labels and masks of some images of a split."""
-    dice = _dice(split, indices)
-    labels = np.floor(dice(1)[:, 0] * len(CLASSES)).astype(np.int64)
-    kinds = np.floor(dice(OBJECTS) * len(DISTRACTORS)).astype(np.int64) + len(CLASSES)
+    draw = dice(split, indices)
+    labels = np.floor(draw(1)[:, 0] * len(CLASSES)).astype(np.int64)
+    kinds = np.floor(draw(OBJECTS) * len(DISTRACTORS)).astype(np.int64) + len(CLASSES)
     # The object that decides comes last, so nothing hides it.
     kinds[:, -1] = labels
-    radii = _between(RADIUS, dice(OBJECTS))
-    cover = _cover(kinds, radii, _places(dice, radii), _turns(dice, OBJECTS))
-    ground = _between(GROUND, dice(3))
-    inks = ground[:, None] + _between(CONTRAST, dice(OBJECTS, 1)) * _between(TINT, dice(OBJECTS, 3))
-    canvas = ground[:, :, None, None] + _texture(dice)
+    radii = between(RADIUS, draw(OBJECTS))
+    cover = _cover(kinds, radii, _places(draw, radii), turns(draw, OBJECTS, TURN))
+    ground = between(GROUND, draw(3))
+    inks = ground[:, None] + between(CONTRAST, draw(OBJECTS, 1)) * between(TINT, draw(OBJECTS, 3))
+    canvas = ground[:, :, None, None] + _texture(draw)
     for number in range(OBJECTS):
         canvas += cover[:, number, None] * (inks[:, number, :, None, None] - canvas)
-    canvas += (dice(3, SIZE, SIZE) - 0.5) * (2 * NOISE)
+    canvas += (draw(3, SIZE, SIZE) - 0.5) * (2 * NOISE)
     pixels = np.floor(np.clip(canvas, 0, 1) * 255 + 0.5).astype(np.uint8)
     return pixels, labels, cover[:, -1] >= 0.5
 
 
-def _dice(split: int, indices: range) -> Dice:
-    """A function of a shape: uniform draws in [0, 1) of that shape for each image."""
-    rngs = [np.random.default_rng((SEED, split, index)) for index in indices]
-    return lambda *shape: np.stack([rng.random(shape, np.float32) for rng in rngs])
-
-
-def _between(bounds: tuple[float, float], draws: Array) -> Array:
-    return bounds[0] + (bounds[1] - bounds[0]) * draws
-
-
-def _turns(dice: Dice, count: int) -> tuple[Array, Array]:
-    """Cosine and sine of random angles, by the rational half-angle formula."""
-    t = (dice(count) * 2 - 1) * TURN
-    return (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
-
-
-def _places(dice: Dice, radii: Array) -> Array:
-    """Centres [N, objects, 2] inside the image: the last is free, the others keep clear of it.
-
-    Of several candidates, each takes the one farthest from the objects placed before.
-    """
-    candidates = dice(OBJECTS, CANDIDATES, 2)
+def _places(draw: Dice, radii: Array) -> Array:
+    """Centres [N, objects, 2] inside the image: the last is free, the others keep clear of it."""
+    candidates = draw(OBJECTS, CANDIDATES, 2)
     candidates = radii[:, :, None, None] + candidates * (SIZE - 2 * radii[:, :, None, None])
-    places = candidates[:, :, 0].copy()
-    images = np.arange(len(radii))
-    for number in range(OBJECTS - 2, -1, -1):
-        away = candidates[:, number, :, None] - places[:, None, number + 1 :]
-        gaps = _length(away[..., 0], away[..., 1]) - radii[:, None, number + 1 :]
-        places[:, number] = candidates[images, number, gaps.min(axis=2).argmax(axis=1)]
-    return places
+    return kept_clear(candidates, radii, candidates[:, -1, 0])
 
 
 def _cover(
-    kinds: NDArray[np.int64], radii: Array, places: Array, turns: tuple[Array, Array]
+    kinds: NDArray[np.int64], radii: Array, places: Array, angles: tuple[Array, Array]
 ) -> Array:
     """How much of every pixel each object covers, [N, objects, H, W], with soft edges."""
     cover = np.empty((*kinds.shape, SIZE, SIZE), np.float32)
     for kind, field in enumerate(CLASSES + DISTRACTORS):
         chosen = np.nonzero(kinds == kind)
-        radius, cos, sin = (part[chosen][:, None, None] for part in (radii, *turns))
+        radius, cos, sin = (part[chosen][:, None, None] for part in (radii, *angles))
         x = (PIXELS[None, None, :] - places[chosen][:, 0, None, None]) / radius
         y = (PIXELS[None, :, None] - places[chosen][:, 1, None, None]) / radius
         distance = field(x * cos + y * sin, y * cos - x * sin) * radius
@@ -218,14 +189,14 @@ def _cover(
     return cover
 
 
-def _texture(dice: Dice) -> Array:
+def _texture(draw: Dice) -> Array:
     """Stripes and two scales of smooth noise, [N, 3, H, W], around zero."""
-    cos, sin = (part[:, :, None] for part in _turns(dice, 1))
-    period = _between(PERIOD, dice(1))[:, :, None]
-    phase = (PIXELS * cos + PIXELS[:, None] * sin) / period + dice(1)[:, :, None]
+    cos, sin = (part[:, :, None] for part in turns(draw, 1, TURN))
+    period = between(PERIOD, draw(1))[:, :, None]
+    phase = (PIXELS * cos + PIXELS[:, None] * sin) / period + draw(1)[:, :, None]
     stripes = np.abs(phase - np.floor(phase) - 0.5) * 2 - 0.5
-    tint = (dice(3) * 2 - 1)[:, :, None, None]
-    noise = _smooth(dice(3, 5, 5) - 0.5) + _smooth(dice(3, 9, 9) - 0.5)
+    tint = (draw(3) * 2 - 1)[:, :, None, None]
+    noise = _smooth(draw(3, 5, 5) - 0.5) + _smooth(draw(3, 9, 9) - 0.5)
     texture: Array = (stripes[:, None] * tint + noise) * TEXTURE
     return texture
 

@@ -20,7 +20,8 @@ def table(
     """The cases that comma-separated globs select, those of one dataset x model side by side.
 
     Without a protocol selected, those that the profile runs unasked; without a model, smoke takes
-    only one of the embedded ones per dataset, in turn. A case whose protocol needs what its
+    only one of the embedded ones per dataset, in turn. Of a sampled dataset that is not selected,
+    default takes one embedded model, and smoke nothing. A case whose protocol needs what its
     dataset or model does not offer is left out.
     """
     needs = {
@@ -33,7 +34,11 @@ def table(
         (data, spec) for data in chosen_data for spec in chosen_models if spec.knows(data.name)
     ]
     if not pairs:
-        raise RegistryError("none of the models selected knows any of the datasets selected")
+        raise RegistryError(
+            "none of the models selected knows any of the datasets selected: "
+            f"{_some(one.name for one in chosen_models)} on {_some(d.name for d in chosen_data)}; "
+            "for data of your own, select a model of your own"
+        )
     chosen = [
         Case(data.name, spec.name, name)
         for data, spec in pairs
@@ -43,7 +48,16 @@ def table(
     if not chosen:
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
+    if profile != "full" and not asks(dataset):
+        sampled = [case for case in chosen if datasets.get(case.dataset).sampled]
+        kept = () if profile == "smoke" else sampled if asks(model) else sample(sampled)
+        chosen = [case for case in chosen if case not in sampled or case in kept]
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
+
+
+def _some(names: Iterable[str]) -> str:
+    first, *others = names
+    return f"{first} and {len(others)} more" if others else first
 
 
 def selected_protocols(wanted: str, profile: str) -> list[str]:
@@ -79,13 +93,17 @@ def _family(name: str, profile: str) -> str:
 
 
 def sample(cases: list[Case]) -> list[Case]:
-    """Those of a user's own models, and of one embedded model for each dataset, in turn."""
+    """Those of a user's own models, and of one embedded model for each dataset, in turn.
+
+    Sampled datasets come last, so that they change nobody's turn.
+    """
     known: dict[str, dict[str, None]] = {}
     for case in cases:
         if models.get(case.model).embedded:
             known.setdefault(case.dataset, {})[case.model] = None
     chosen = set()
-    for turn, (data, names) in enumerate(known.items()):
+    for turn, data in enumerate(sorted(known, key=lambda name: datasets.get(name).sampled)):
+        names = known[data]
         first = SAMPLE[turn % len(SAMPLE) :] + SAMPLE[: turn % len(SAMPLE)]
         chosen.add((data, next(name for name in (*first, *names) if name in names)))
     return [

@@ -64,11 +64,16 @@ class Evaluation:
     @property
     def pair(self) -> Pair:
         """The loaded pair; loaded again after a method has spoilt it."""
-        return self._pair(None)
+        return self._pair(None, self.protocol)
 
-    def _pair(self, shard: int | None) -> Pair:
-        pair = arranged(self.protocol, self._plain(shard))
+    def _pair(self, shard: int | None, protocol: Protocol) -> Pair:
+        pair = arranged(protocol, self._plain(shard))
         return self.alter(pair) if self.alter else pair
+
+    def _seen(self, shard: int | None) -> Pair:
+        """As it is when nothing is arranged."""
+        protocol = self.protocol
+        return self._plain(shard) if protocol.arranges else self._pair(shard, protocol)
 
     def _plain(self, shard: int | None) -> Pair:
         """With the images of the dataset, whatever the protocol makes of them."""
@@ -78,9 +83,9 @@ class Evaluation:
     @property
     def _attributed(self) -> int | None:
         """How many images have maps; None: all."""
-        # A model of its own has maps of its own: none are made for images that do not count.
-        images = self.settings.images
-        return images if self.protocol.tuning is None else self._most(images)
+        # A model or images of its own have maps of their own: none that do not count are made.
+        images, protocol = self.settings.images, self.protocol
+        return self._most(images) if protocol.tuning or protocol.arranges else images
 
     @cached_property
     def images(self) -> int:
@@ -112,7 +117,7 @@ class Evaluation:
                 settings=self.settings,
                 store=self.store,
                 load=partial(self._pair, number),
-                plain=partial(self._plain if self.protocol.arranges else self._pair, number),
+                plain=partial(self._seen, number),
                 number=number or 0,
                 images=size,
             )

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 
 class Bottleneck(nn.Module):
@@ -34,9 +35,13 @@ class Bottleneck(nn.Module):
 
 @model("bagnet", embedded=True)
 def bagnet(dataset: Dataset) -> nn.Module:
-    """A small BagNet: logits are the mean over an 8x8 map of evidence, each of 17x17 pixels."""
+    """A small BagNet: logits are the mean over an 8x8 map of evidence.
+
+    Each is of 17x17 pixels where images have 32x32, and of 33x33 where they have 64x64.
+    """
+    step = stride(dataset)
     return nn.Sequential(
-        *_conv(dataset.channels, 32, 5, stride=2),
+        *_conv(dataset.channels, 32, 2 * step + 1, step),
         nn.ReLU(),
         Bottleneck(32, 64, 3, stride=2),
         Bottleneck(64, 96, 1),

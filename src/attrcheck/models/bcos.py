@@ -8,6 +8,7 @@ from torch import nn
 from attrcheck.contracts import Dataset
 from attrcheck.graph.bcos import BcosConv2d, Encode, UncentredNorm
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 GAIN = 10.0
 """Of the logits: without it a softmax of cosines stays flat."""
@@ -16,9 +17,10 @@ GAIN = 10.0
 @model("bcos", embedded=True)
 def bcos(dataset: Dataset) -> nn.Module:
     """A small B-cos network: class evidence on an 8x8 map, and its mean as logits."""
+    step = stride(dataset)
     return nn.Sequential(
         Encode(dataset.mean, dataset.std),
-        *_conv(2 * dataset.channels, 32, 5, stride=2),
+        *_conv(2 * dataset.channels, 32, 2 * step + 1, step),
         *_conv(32, 48, 3),
         *_conv(48, 48, 3, stride=2),
         *_conv(48, 64, 3),

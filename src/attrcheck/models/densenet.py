@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 GROWTH = 12
 
@@ -29,9 +30,12 @@ class Layer(nn.Module):
 class DenseNet(nn.Module):
     """Dense blocks with average-pooling transitions; the last ReLU is a function, as usual."""
 
-    def __init__(self, channels: int, classes: int, stem: int, blocks: tuple[int, ...]) -> None:
+    def __init__(
+        self, channels: int, classes: int, step: int, stem: int, blocks: tuple[int, ...]
+    ) -> None:
         super().__init__()
-        self.features = nn.Sequential(nn.Conv2d(channels, stem, 3, 2, 1, bias=False))
+        first = nn.Conv2d(channels, stem, 2 * step - 1, step, step - 1, bias=False)
+        self.features = nn.Sequential(first)
         width = stem
         for number, layers in enumerate(blocks):
             if number:
@@ -53,7 +57,7 @@ class DenseNet(nn.Module):
 @model("densenet", embedded=True)
 def densenet(dataset: Dataset) -> nn.Module:
     """A small DenseNet that ends on an 8x8 map."""
-    return DenseNet(dataset.channels, dataset.classes, stem=24, blocks=(2, 7))
+    return DenseNet(dataset.channels, dataset.classes, stride(dataset), stem=24, blocks=(2, 7))
 
 
 def _preactivated(inputs: int, outputs: int, size: int) -> tuple[nn.Module, ...]:

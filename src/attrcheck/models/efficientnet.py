@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 
 class SqueezeExcite(nn.Module):
@@ -52,8 +53,9 @@ class MBConv(nn.Module):
 @model("efficientnet", embedded=True)
 def efficientnet(dataset: Dataset) -> nn.Module:
     """A small EfficientNet that ends on an 8x8 map."""
+    step = stride(dataset)
     return nn.Sequential(
-        *_conv(dataset.channels, 16, 3, stride=2),
+        *_conv(dataset.channels, 16, 2 * step - 1, step),
         MBConv(16, 16, expansion=2),
         MBConv(16, 24, stride=2, expansion=3),
         MBConv(24, 40),

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 
 class Mix(nn.Module):
@@ -29,8 +30,9 @@ class Mix(nn.Module):
 @model("inception", embedded=True)
 def inception(dataset: Dataset) -> nn.Module:
     """A small Inception that ends on an 8x8 map."""
+    step = stride(dataset)
     return nn.Sequential(
-        _conv(dataset.channels, 16, 3, stride=2),
+        _conv(dataset.channels, 16, 2 * step - 1, step),
         Mix(16, 8),
         nn.MaxPool2d(2),
         Mix(32, 24),

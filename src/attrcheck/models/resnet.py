@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 
 class Block(nn.Module):
@@ -33,8 +34,9 @@ class Block(nn.Module):
 @model("resnet", embedded=True)
 def resnet(dataset: Dataset) -> nn.Module:
     """A small ResNet that ends on an 8x8 map."""
+    step = stride(dataset)
     return nn.Sequential(
-        nn.Conv2d(dataset.channels, 16, 3, 2, 1, bias=False),
+        nn.Conv2d(dataset.channels, 16, 2 * step - 1, step, step - 1, bias=False),
         nn.BatchNorm2d(16),
         nn.ReLU(),
         Block(16, 16),

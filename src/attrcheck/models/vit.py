@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.models import model
+from attrcheck.models.stems import stride
 
 WIDTH = 48
 DEPTH = 3
 HEADS = 4
-PATCH = 4
 
 
 class Attention(nn.Module):
@@ -59,16 +59,16 @@ class Block(nn.Module):
 class VisionTransformer(nn.Module):
     """Patches and a class token go through attention blocks; the class token decides."""
 
-    def __init__(self, channels: int, side: int, classes: int) -> None:
+    def __init__(self, channels: int, side: int, classes: int, step: int) -> None:
         super().__init__()
         self.patches = nn.Sequential(
-            *_conv(channels, WIDTH // 2, stride=2),
+            *_conv(channels, WIDTH // 2, 2 * step - 1, step),
             *_conv(WIDTH // 2, WIDTH // 2),
-            *_conv(WIDTH // 2, WIDTH, stride=2),
+            *_conv(WIDTH // 2, WIDTH, step=2),
             *_conv(WIDTH, WIDTH),
         )
         self.token = nn.Parameter(torch.zeros(1, 1, WIDTH))
-        tokens = (side // PATCH) ** 2 + 1
+        tokens = (side // (2 * step)) ** 2 + 1
         self.positions = nn.Parameter(torch.randn(1, tokens, WIDTH) * 0.02)
         self.blocks = nn.Sequential(*(Block(WIDTH, HEADS, 2 * WIDTH) for _ in range(DEPTH)))
         self.norm = nn.LayerNorm(WIDTH)
@@ -82,9 +82,9 @@ class VisionTransformer(nn.Module):
         return logits
 
 
-def _conv(inputs: int, outputs: int, stride: int = 1) -> tuple[nn.Module, ...]:
+def _conv(inputs: int, outputs: int, size: int = 3, step: int = 1) -> tuple[nn.Module, ...]:
     return (
-        nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
+        nn.Conv2d(inputs, outputs, size, step, size // 2, bias=False),
         nn.BatchNorm2d(outputs),
         nn.GELU(),
     )
@@ -92,5 +92,9 @@ def _conv(inputs: int, outputs: int, stride: int = 1) -> tuple[nn.Module, ...]:
 
 @model("vit", embedded=True)
 def vit(dataset: Dataset) -> nn.Module:
-    """A small vision transformer: 8x8 tokens, one for 4x4 pixels, three blocks of four heads."""
-    return VisionTransformer(dataset.channels, dataset.images.shape[2], dataset.classes)
+    """A small vision transformer: three blocks of four heads, and 8x8 tokens.
+
+    A token stands for 4x4 pixels where images have 32x32, and for 8x8 where they have 64x64.
+    """
+    side = dataset.images.shape[2]
+    return VisionTransformer(dataset.channels, side, dataset.classes, stride(dataset))

@@ -16,7 +16,8 @@ its maps are finite, and that the oracle for methods of its kind holds:
   to 1e-5 of the largest.
 
 All others are exact where logits and gradients are: what they make of these is proved once for all
-networks (`tests/methods/`), and so are the rules of AttnLRP. Costly ones take fewer samples here.
+networks (`tests/methods/`), and so are the rules of AttnLRP and LibraGrad, and what FullGrad takes
+to be added to a signal. Costly ones take fewer samples here.
 """
 
 from __future__ import annotations

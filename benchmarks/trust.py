@@ -1,6 +1,6 @@
 """Which protocols rank methods as ground-truth masks do? A table for docs/findings.md.
 
-python benchmarks/trust.py [--images 50] [--pairs objects-resnet,objects-vit] [--store FOLDER]
+python benchmarks/trust.py [--images 100] [--pairs objects-resnet,objects-vit] [--store FOLDER]
 prints, as Markdown, Spearman's correlation of the ranking by each protocol with the ranking by
 masks, with intervals that hold 95% of those on resampled images, and whether a Gaussian in the
 centre beats integrated gradients. What the store has is not computed again.
@@ -41,7 +41,7 @@ Scores = Mapping[str, NDArray[np.float64]]
 def main() -> None:
     """Print the tables, those of single pairs first."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--images", type=int, default=50)
+    parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--pairs", default="objects-resnet,objects-vit")
     parser.add_argument("--protocols", default="")
     parser.add_argument("--store", type=Path)
@@ -63,7 +63,6 @@ def settings(store: Path, images: int) -> Settings:
     return Settings(
         profile="default",
         images=images,
-        images_given=True,
         seed=0,
         methods=tuple(name for name in methods if affords(methods.get(name))),
         store=store,

@@ -1,6 +1,7 @@
 """What the documents say of the code is so."""
 
 import re
+import tomllib
 
 import fields
 import generate
@@ -47,7 +48,9 @@ def test_the_citation_is_of_this_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {version}\n" in citation, f"CITATION.cff: write version: {version}"
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"\n## [{version}]\n" in changes, f"CHANGELOG.md has no section [{version}]"
+    (released,) = re.findall(r'^date-released: "(.+)"$', citation, re.MULTILINE)
+    heading = f"## [{version}] - {released}"
+    assert f"\n{heading}\n" in changes, f"CHANGELOG.md has no section {heading}"
 
 
 def test_the_readme_fits_on_a_screen_or_two():
@@ -148,3 +151,21 @@ def test_fields_of_a_docstring_begin_a_line_each():
         "<p><strong>name</strong>: of it. <br><strong>low, high</strong>: its <code>ends</code>. "
         "None: no field.</p><p>See: this.</p>"
     )
+
+
+def test_the_lowest_versions_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pinned = dict(re.findall(r"^([\w-]+)==(.+)$", _text("constraints-lowest.txt"), re.MULTILINE))
+    tried = dict(re.findall(r"^([\w-]+)==(.+)$", _text("constraints.txt"), re.MULTILINE))
+    bounds = dict(dependency.split(">=") for dependency in project["dependencies"])
+    assert pinned.keys() == bounds.keys()
+    for name, bound in bounds.items():
+        if name in tried:
+            assert pinned[name] == tried[name], f"{name}: one version of it can be had"
+        else:
+            lowest = f"{bound}.0.0".split(".")[: pinned[name].count(".") + 1]
+            assert pinned[name].split(".") == lowest, f"{name}: constraints-lowest.txt has another"
+
+
+def _text(name):
+    return (ROOT / name).read_text(encoding="utf-8")

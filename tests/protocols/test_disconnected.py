@@ -3,18 +3,28 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import fx, nn
 
 import attrcheck
 from attrcheck.contracts import Dataset, Disconnection
+from attrcheck.datasets.digits import digits
 from attrcheck.errors import NotApplicableError
 from attrcheck.graph.disconnecting import disconnected as disconnect
+from attrcheck.graph.halves import needs_middle
+from attrcheck.graph.landmarks import last_stage
+from attrcheck.graph.nodes import PART
 from attrcheck.graph.preparing import prepare
+from attrcheck.methods.attention import needs_attention
+from attrcheck.methods.stages import needs_stage
+from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.disconnected import Disconnected
 
 COLOURS = 5
 SIDE = 8
+EMBEDDED = [name for name in models if models.get(name).embedded]
 
 
 def colours(count=20):
@@ -100,6 +110,32 @@ def test_the_disconnected_network_is_the_network_on_one_cell(cell):
     assert gradient[:, inside].any()
 
 
+@settings(max_examples=10, deadline=None)
+@given(
+    side=st.integers(2, 3),
+    size=st.tuples(st.integers(5, 9), st.integers(5, 9)),
+    stride=st.integers(1, 2),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_no_pixel_of_another_cell_ever_matters(side, size, stride, seed, data):
+    cell = data.draw(st.integers(0, side**2 - 1))
+    torch.manual_seed(seed)
+    network = nn.Sequential(
+        nn.Conv2d(1, 2, 3, stride, 1), nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    images = torch.randn(2, 1, *size)
+    how = Disconnection(side, cell, apart=True)
+    disconnected = disconnect(prepare(network, images), images, how)
+    grid = torch.randn(1, 1, side * size[0], side * size[1])
+    top, left = size[0] * (cell // side), size[1] * (cell % side)
+    box = (..., slice(top, top + size[0]), slice(left, left + size[1]))
+    other = torch.randn_like(grid)
+    other[box] = grid[box]
+    assert torch.equal(disconnected(grid), disconnected(other))
+    assert torch.allclose(disconnected(grid), network(grid[box]), atol=1e-6)
+
+
 def test_the_head_alone_is_disconnected_in_part():
     data = colours(4)
     images = data.normalise(data.images)
@@ -177,6 +213,42 @@ def test_maps_that_do_not_grow_with_the_image_cannot_be_cut():
     images = torch.randn(2, COLOURS, SIDE, SIDE)
     with pytest.raises(NotApplicableError, match="last maps of the model, 4 x 4, become 4 x 4 on"):
         disconnect(prepare(fixed, images), images, Disconnection(2, 0, apart=False))
+
+
+def family(name):
+    data = digits().head(4)
+    network = models.get(name).network(data).eval()
+    images = data.normalise(data.images[:])
+    return network, prepare(network, images[:2]), images
+
+
+def test_a_transformer_sees_the_cell_and_no_method_takes_its_tokens_for_the_grid():
+    network, model, images = family("vit")
+    laid_out, shown = grids(images)
+    cut = disconnect(model, images, Disconnection(2, 1, apart=True))
+    disconnected = prepare(cut, laid_out[:2])
+    assert torch.allclose(disconnected(laid_out), network(shown[1]), atol=1e-4)
+    assert {needs_stage(model), needs_attention(model)} == {None}
+    assert {needs_stage(disconnected), needs_attention(disconnected)} == {PART}
+    assert needs_middle(disconnected) is not None
+    with pytest.raises(NotApplicableError, match="not a convolutional network"):
+        disconnect(model, images, Disconnection(2, 1, apart=False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("name", sorted(set(EMBEDDED) - {"vit"}))
+def test_embedded_families_are_cut_at_their_last_stage(name, apart):
+    network, model, images = family(name)
+    laid_out, shown = grids(images)
+    built = disconnect(model, images, Disconnection(2, 2, apart))
+    disconnected = prepare(built, laid_out[:2])
+    with torch.no_grad():
+        logits, wanted = disconnected(laid_out), network(shown[2])
+    assert torch.allclose(logits, wanted, atol=1e-4) == apart
+    stage, alone = last_stage(disconnected, laid_out), last_stage(model, images)
+    assert stage.layout.grid == tuple(2 * length for length in alone.layout.grid)
+    assert needs_stage(disconnected) is None
 
 
 def test_an_image_is_scored_by_the_corners_that_have_a_score():

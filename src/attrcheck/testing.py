@@ -62,11 +62,12 @@ def check_method(
 ) -> None:
     """Run the checks that globs select on a method, registered or not: AssertionError if one fails.
 
-    A check that does not apply is skipped, and so is a failure that the method declares.
+    A check that does not apply is skipped, and so is a failure that the method declares. Checks
+    that no run asks by default are run if `only` selects them.
     """
     subject = method if isinstance(method, Method) else Method(_name(method), method)
     pair = LOADER.pair(dataset, model, images)
-    for name in filter(_of_methods, checks.select(only)):
+    for name in filter(_of_methods if only else _unasked, checks.select(only)):
         result = examine(checks.get(name), subject, pair)
         assert result.status != "failed", f"{name} of {subject.name}: {result.reason}"
 
@@ -82,7 +83,7 @@ def parametrize_with_checks(
                 partial(check_method, method, name, **settings), id=f"{name}({_name(method)})"
             )
             for method in methods
-            for name in filter(_of_methods, checks)
+            for name in filter(_unasked, checks)
         ],
     )
 
@@ -127,6 +128,10 @@ def _laws(protocol: Protocol | ProtocolSpec) -> dict[str, laws.Law]:
 
 def _of_methods(check: str) -> bool:
     return checks.get(check).over == "methods"
+
+
+def _unasked(check: str) -> bool:
+    return _of_methods(check) and checks.get(check).default
 
 
 def _name(subject: Any) -> str:

@@ -64,12 +64,13 @@ def target_sensitivity(method: Method, pair: Pair) -> Verdict:
     return Verdict(likeness <= SAME, figures, reason if likeness > SAME else "")
 
 
-@check("input_invariance")
+@check("input_invariance", default=False)
 def input_invariance(method: Method, pair: Pair) -> Verdict:
     """The map stays as it is when values in [0, 1] are written as [-1, 0] and the network adds 1.
 
-    The dataset says so too, in its mean, so that a reference that is taken from images moves with
-    them; one that is zero, whatever zero means, does not (Kindermans et al. 2017).
+    Asked in the profile full only: methods are told that zero is the mean of the dataset, and may
+    rely on it. Here the dataset says in its mean what zero is, so that a reference that is taken
+    from images moves with them; one that is zero does not (Kindermans et al. 2017).
     """
     other = recoded(pair)
     if reason := method.not_applicable(other.given(method)):

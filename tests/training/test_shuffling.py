@@ -58,7 +58,10 @@ def test_weights_that_are_missing_come_with_the_command_that_makes_them(tmp_path
         read_about("noise", "net", SHUFFLED, tmp_path)
 
 
-@pytest.mark.parametrize(("name", "family"), [("digits", "resnet"), ("shapes", "vit")])
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("digits", "resnet"), pytest.param("shapes", "vit", marks=pytest.mark.slow)],
+)
 def test_what_ships_knows_the_shuffled_labels_of_its_seed(name, family):
     about = read_about(name, family, SHUFFLED)
     assert (about["accuracy"], about["seed"], about["images"]) == (1.0, 0, IMAGES)

@@ -74,9 +74,9 @@ def test_what_pages_outside_of_the_site_link_to_exists(page):
 def test_pages_that_code_names_exist():
     files = [
         path
-        for folder in ("src", "tests", "benchmarks", "suites", ".github")
+        for folder in ("src", "tests", "benchmarks", "suites", "examples", ".github")
         for path in sorted((ROOT / folder).rglob("*"))
-        if path.suffix in {".py", ".toml", ".json", ".html", ".js", ".yml"}
+        if path.suffix in {".py", ".md", ".toml", ".json", ".html", ".js", ".yml"}
     ]
     none_of(
         [

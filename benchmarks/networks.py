@@ -1,7 +1,7 @@
 """Every method on the main families of torchvision and timm: exact, or not applicable and why.
 
     python benchmarks/networks.py                              # print the table
-    python benchmarks/networks.py "timm:*" --write docs/networks.md
+    python benchmarks/networks.py "timm:*" --write docs/reference/networks.md
 
 Networks have random weights and get one small image. 'Exact' means that the method runs there, that
 its maps are finite, and that the oracle for methods of its kind holds:
@@ -16,7 +16,8 @@ its maps are finite, and that the oracle for methods of its kind holds:
   to 1e-5 of the largest.
 
 All others are exact where logits and gradients are: what they make of these is proved once for all
-networks (`tests/methods/`), and so are the rules of AttnLRP. Costly ones take fewer samples here.
+networks (`tests/methods/`), and so are the rules of AttnLRP and LibraGrad, and what FullGrad takes
+to be added to a signal. Costly ones take fewer samples here.
 """
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ def table(outcomes: dict[str, dict[str, str]]) -> str:
 
 DOCUMENT = """# Which method is right on which network
 
-Made by `python benchmarks/networks.py --write docs/networks.md` with torch {torch}, torchvision
-{torchvision} and timm {timm}; tested by `pytest -n 0 -m slow tests/graph/test_networks.py`.
+Made by `python benchmarks/networks.py --write docs/reference/networks.md` with torch {torch},
+torchvision {torchvision} and timm {timm}; tested by
+`pytest -n 0 -m slow tests/graph/test_networks.py`.
 
 {text}
 

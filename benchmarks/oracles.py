@@ -25,6 +25,7 @@ from attrcheck.methods import (
     cams,
     extremal_perturbation,
     integrated,
+    paths,
     perturbation,
     stages,
     surrogates,
@@ -128,6 +129,7 @@ def few_channels(*arguments: Any) -> tuple[Tensor, Tensor]:
 
 FEW: tuple[tuple[Any, dict[str, Any]], ...] = (
     (integrated, {"STEPS": 3, "PLACES": 1}),
+    (paths, {"STEPS": 3, "BLURS": 3}),
     *((kind, {"samples": 2}) for kind in (OURS, IDSDS, SOUNDNESS)),
     (perturbation, {"MASKS": 10, "FEW_MASKS": 10, "WINDOW": 2, "STRIDE": 4}),
     (surrogates, {"SAMPLES": 60}),

@@ -157,6 +157,22 @@ def test_finetune_goes_through_the_embedded_models_selected(monkeypatch, tmp_pat
     assert capsys.readouterr().out == "vgg is done\nvit is done\n"
 
 
+def test_train_shuffled_trains_embedded_models_on_shuffled_labels_only(monkeypatch, tmp_path):
+    calls = []
+
+    def noted(data, model, build, *, folder, seed, report):
+        assert build == attrcheck.model.get(model).network
+        calls.append((data.name, model, folder, seed))
+
+    monkeypatch.setattr("attrcheck.training.shuffling.train_shuffled", noted)
+    monkeypatch.setattr(
+        "attrcheck.training.loop.train", lambda *pair, **where: pytest.fail("plain")
+    )
+    chosen = ["--shuffled", "--datasets", "digits", "--models", "v*", "--folder", str(tmp_path)]
+    assert main(["train", *chosen, "--seed", "3"]) == 0
+    assert calls == [("digits", name, tmp_path, 3) for name in ("vgg", "vit")]
+
+
 def test_finetune_as_shipped_is_the_default(monkeypatch):
     calls = []
     monkeypatch.setattr(

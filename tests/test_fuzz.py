@@ -1,4 +1,6 @@
-"""Random small faults against a small suite, for as long as one likes; see docs/reliability.md.
+"""Random small faults against a small suite, for as long as one likes.
+
+See docs/explanation/reliability.md.
 
 ATTRCHECK_FUZZ_MINUTES=30 ATTRCHECK_FUZZ_SEED=7 pytest -m slow tests/test_fuzz.py -s
 

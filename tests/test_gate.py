@@ -81,8 +81,11 @@ def test_numbers(text, value):
         ("my method.rank >= 0", "'my method' is neither a name nor a glob"),
         ("'ig'.rank >= 0", "neither a name nor a glob"),
         ("ig.meta_rnk >= 0", "there is no figure 'meta_rnk' (did you mean meta_rank"),
-        ("ig.beat_random == all", "there is no figure 'beat_random' (did you mean beats_random?)."),
-        ("ig.xyz >= 0", "there is no figure 'xyz' (there are: meta_rank"),
+        (
+            "ig.beat_random == all",
+            "there is no figure 'beat_random' (did you mean beats_random?); ",
+        ),
+        ("ig.xyz >= 0", "there is no figure 'xyz' (figures of methods: meta_rank"),
         ("ig.rank. >= 0", "there is no figure ''"),
         ("ig.rank >=", "'' is neither a number nor 'all'"),
         ("ig.rank >= first", "'first' is neither a number nor 'all'"),
@@ -95,7 +98,7 @@ def test_numbers(text, value):
         ("ig.rank >= ٣", "'٣' is neither"),
         ("1 <= ig.rank <= 5", "'1' is not a name"),
         ("ig.rank <= all", "'all' fits only what is counted: beats_random, checks"),
-        ("sds.dummy_flor <= 0.1", "there is no figure 'dummy_flor' (did you mean dummy_floor?)."),
+        ("sds.dummy_flor <= 0.1", "there is no figure 'dummy_flor' (did you mean dummy_floor?); "),
         ("sds.dummy_floor == all", "'all' fits only what is counted: beats_random, checks"),
         ("ig.beats_random < all", "'all' goes with == or >= only"),
         ("ig.beats_random != all", "'all' goes with == or >= only"),
@@ -119,9 +122,16 @@ def test_malformed_gates_are_explained(text, problem):
     assert message.startswith(f"gate {text!r}: ")
     assert problem in message
     assert "e.g. 'my_method.meta_rank >= 0'" in message
-    assert f"figures of methods: {', '.join(METHOD_FIGURES)}" in message
-    assert f"figures of protocols: {', '.join(PROTOCOL_FIGURES)}" in message
     assert str(pickle.loads(pickle.dumps(caught.value))) == message
+
+
+@pytest.mark.parametrize("text", ["ig >= 0", "ig.xyz >= 0"])
+def test_a_gate_without_a_known_figure_is_told_all_of_them(text):
+    with pytest.raises(GateSyntaxError) as caught:
+        parse(text)
+    assert f"figures of methods: {', '.join(METHOD_FIGURES)}" in str(caught.value)
+    assert f"figures of protocols: {', '.join(PROTOCOL_FIGURES)}" in str(caught.value)
+    assert f"in a single case: {', '.join(CASE_FIGURES)}" in str(caught.value)
 
 
 pieces = st.sampled_from(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from attrcheck.notebook.showing import show
     from attrcheck.protocols import protocol
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Batch",
     "Dataset",

@@ -319,15 +319,33 @@ def _ours(function: Any) -> bool:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a model learns to cope with: the loss of one cell of a grid to a registered removal."""
+    """What a model learns to cope with: the loss of one cell of a grid to a registered removal.
+
+    share: if it is not 0, of random pixels in place of a cell, up to this share of the image.
+    """
 
     grid: int = 4
     removal: str = "mean"
+    share: float = 0.0
 
     @property
     def key(self) -> str:
         """The name of its weights, where others have a percentage of training."""
-        return f"tuned.{self.removal}_{self.grid}"
+        lost = f"share_{self.share:g}" if self.share else f"{self.grid}"
+        return f"tuned.{self.removal}_{lost}"
+
+
+@dataclass(frozen=True)
+class Disconnection:
+    """The one cell of a side x side grid of images that the head of a network sees, row by row.
+
+    apart: whether each cell goes through the network by itself, so that no pixel of the others can
+    influence a logit; else all go through it up to its last stage together.
+    """
+
+    side: int
+    cell: int
+    apart: bool
 
 
 @dataclass(frozen=True)
@@ -464,7 +482,8 @@ class Protocol(ABC):
     def parts(self) -> Mapping[str, Protocol]:
         """Protocols whose rows this one is reduced from, `row` of `part` as `part_row`.
 
-        What was observed of them is shared: such a protocol needs no pass of its own.
+        What was observed of them is shared: such a protocol needs no pass of its own. Each part of
+        one that `arranges` images arranges its own.
         """
         return {}
 
@@ -474,6 +493,11 @@ class Protocol(ABC):
         One for each image, of the same id. NotApplicableError if the model cannot take them.
         """
         raise TypeError(f"{type(self).__name__} arranges images, but has no `arrange`")
+
+    @property
+    def disconnection(self) -> Disconnection | None:
+        """What is done to networks that see grids which the protocol `arranges`; None: nothing."""
+        return None
 
     def retrain(self, retraining: Retraining) -> nn.Module:
         """What `observe` gets in place of the model, if there are `training_images`."""
@@ -619,6 +643,10 @@ class Evaluation(Interface):
 
     def rows(self) -> dict[str, Rows]:
         """The rows of every method that is applicable and does not fail."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Why every other method has no rows."""
 
 
 class Lab(Interface):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from attrcheck.errors import suggest
+from attrcheck.errors import suggest, suggest_own
 from attrcheck.gate import (
     CASE_FIGURES,
     KINDS,
@@ -80,7 +80,8 @@ def unknown(gate: Gate, names: Mapping[str, Sequence[str]]) -> str:
     """What of a gate no `method`, `protocol` or `case` of a run is called; empty if nothing."""
     known = names[gate.kind]
     if not any(map(gate.about, known)):
-        line = f"the run has no {gate.kind} {gate.subject!r}; {suggest(gate.subject, known)}"
+        hint = (suggest_own if gate.kind == "method" else suggest)(gate.subject, known)
+        line = f"the run has no {gate.kind} {gate.subject!r}; {hint}"
         return line + _elsewhere(gate, names)
     cases = names["case"]
     if gate.case and not any(gate.reads(f"{gate.figure}.{case}") for case in cases):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 MOST_TEXT = 2000
 """Characters of one text that others wrote, such as a reason."""
+MOST_NAMES = 12
+"""Names that are told where none of them is close."""
 
 
 PLACE = r"(?<=') on [\w.:-]+(?= )| (in the batch that starts with|for) image '[^']*'"
@@ -33,7 +35,7 @@ def cut(text: str, most: int = MOST_TEXT) -> str:
 
 
 def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
-    """What to say after an unknown name: the closest known ones, else all of them.
+    """What to say after an unknown name: the closest known ones, else the first of all.
 
     >>> suggest("salency", ["saliency", "lrp"])
     'did you mean saliency?'
@@ -43,9 +45,23 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     import difflib  # only when something went wrong: it would slow the start of every pytest run
 
     names = list(known)
-    if close := difflib.get_close_matches(name, names, n=most, cutoff=0.5):
+    if close := difflib.get_close_matches(name, names, n=most):
         return f"did you mean {' or '.join(close)}?"
-    return f"there are: {', '.join(names) or 'none'}"
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"there are: {', '.join(names[:MOST_NAMES]) or 'none'}{more}"
+
+
+def suggest_own(name: str, known: Iterable[str]) -> str:
+    """The same, where a project may have a name of its own that this run does not know.
+
+    >>> suggest_own("mine", ["saliency", "lrp"]).partition("; ")[2]
+    'if it is your own, register it in a conftest.py of the folder where pytest starts'
+    """
+    hint = suggest(name, known)
+    if hint.startswith("did you mean") or set(name) & set("*?["):
+        return hint
+    where = "in a conftest.py of the folder where pytest starts"
+    return f"{hint}; if it is your own, register it {where}"
 
 
 def cause(reason: str) -> str:

@@ -74,7 +74,7 @@ _OFFSET = re.compile(rf"{BASELINE}\s*(?:([+-])\s*([0-9.].*))?")
 
 
 class GateSyntaxError(ValueError):
-    """A gate that cannot be read; the message names it, the fault, the figures and an example."""
+    """A gate that cannot be read; the message names it, the fault and an example."""
 
     def __init__(self, text: str, problem: str) -> None:
         super().__init__(text, problem)
@@ -82,12 +82,9 @@ class GateSyntaxError(ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        kinds = [f"figures of {kind}s: {', '.join(names)}" for kind, names in KINDS.items()]
         return (
-            f"gate {self.text!r}: {self.problem}. A rule is method.figure or protocol.figure, a "
-            f"comparison and a value, e.g. 'my_method.meta_rank >= 0', 'my_method.checks == all', "
-            f"'*.dummy_floor <= 0.1' or 'my_method.score.digits-resnet-morf >= baseline - 0.02'; "
-            f"{'; '.join(kinds)}; in a single case: {', '.join(CASE_FIGURES)}"
+            f"gate {self.text!r}: {self.problem}; write name.figure, a comparison and a value, "
+            "e.g. 'my_method.meta_rank >= 0'"
         )
 
 
@@ -164,7 +161,7 @@ def parse(text: str) -> Gate:
     if figure not in FIGURES and (in_case := _IN_CASE.fullmatch(left)):
         subject, figure, case = in_case.groups()
     if not subject:
-        raise GateSyntaxError(text, f"{left!r} is not a name, a dot and a figure")
+        raise GateSyntaxError(text, f"{left!r} is not a name, a dot and a figure ({_figures()})")
     if not _SUBJECT.fullmatch(subject):
         raise GateSyntaxError(text, f"{subject!r} is neither a name nor a glob")
     if case and not _CASE.fullmatch(case):
@@ -173,6 +170,7 @@ def parse(text: str) -> Gate:
         raise GateSyntaxError(text, f"{figure!r} needs a case: {left}.digits-resnet-morf")
     if not case and figure not in FIGURES:
         hint = suggest(figure, FIGURES, most=1)
+        hint = hint if hint.startswith("did") else _figures()
         raise GateSyntaxError(text, f"there is no figure {figure!r} ({hint})")
     if from_baseline := _OFFSET.fullmatch(right):
         sign, size = from_baseline.groups()
@@ -180,6 +178,11 @@ def parse(text: str) -> Gate:
         value = -offset if sign == "-" else offset
         return Gate(text, subject, figure, comparison, value, case, baseline=True)
     return Gate(text, subject, figure, comparison, _value(text, figure, comparison, right), case)
+
+
+def _figures() -> str:
+    kinds = [f"figures of {kind}s: {', '.join(names)}" for kind, names in KINDS.items()]
+    return f"{'; '.join(kinds)}; in a single case: {', '.join(CASE_FIGURES)}"
 
 
 def _value(text: str, figure: str, comparison: str, right: str) -> float | Literal["all"]:

@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from attrcheck.errors import AttrcheckError, cut, suggest
+from attrcheck.errors import AttrcheckError, cut, suggest, suggest_own
 from attrcheck.specs import ALIAS, NAME, Spec, id_of, is_path, parse
 
 LONGEST = 100
@@ -70,6 +70,7 @@ class Registry(Generic[T]):
     def __call__(self, name: str, **settings: Any) -> Callable[[F], F]:
         """Decorate the function that makes or is the thing called `name`."""
         self._check_name(name)
+        self._check_settings(name, settings)
 
         def register(function: F) -> F:
             home = self._declared.get(name)
@@ -240,6 +241,13 @@ class Registry(Generic[T]):
                 "(a hyphen joins the parts of a case id)"
             )
 
+    def _check_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        takes = list(inspect.signature(self._wrap).parameters)[2:] if settings else []
+        for setting in sorted(set(settings) - set(takes)):
+            raise RegistryError(
+                f"{self.kind} {name!r}: there is no setting {setting!r}; {suggest(setting, takes)}"
+            )
+
     def _no_spec(self, text: str) -> str:
         """What to say where a spec should stand."""
         known = ", ".join(f"{prefix}:" for prefix in self.prefixes) or "none"
@@ -256,7 +264,7 @@ class Registry(Generic[T]):
             return f"no {self.kind} is called {name!r}; prefixes are: {known}"
         if is_path(name) and "folder" in self.prefixes:
             return f"no {self.kind} is called {name!r}; write folder:{name} for a folder"
-        return f"no {self.kind} is called {name!r}; {suggest(name, self)}"
+        return f"no {self.kind} is called {name!r}; {suggest_own(name, self)}"
 
     @cached_property
     def _declared(self) -> dict[str, str]:

@@ -11,7 +11,10 @@ from attrcheck.testing import check_method, parametrize_with_checks
 from tests.worlds import load
 
 PAIR = ("digits", "resnet", 8, "cpu")
-OF_METHODS = {"axioms", "contract", "ground_truth", "randomisation", "target_sensitivity"}
+OF_METHODS = {
+    *("axioms", "contract", "data_randomisation", "emprt", "ground_truth", "input_invariance"),
+    *("randomisation", "smprt", "target_sensitivity"),
+}
 
 
 def gradient(model, images, targets):
@@ -35,6 +38,10 @@ def predicted_class(model, images, targets):
 
 def brightness(model, images, targets):
     return images
+
+
+def product(model, images, targets):
+    return gradient(model, images, targets) * images
 
 
 def forgets(model, images, targets):
@@ -73,6 +80,10 @@ def test_methods_are_put_to_checks_of_methods_only():
         ("target_sensitivity", predicted_class, "maps for two classes"),
         ("target_sensitivity", brightness, "maps for two classes"),
         ("randomisation", brightness, "with random upper layers"),
+        ("emprt", brightness, "with random layers the complexity of its maps rises by 0.0%"),
+        ("smprt", brightness, "with random layers, averaged over noise,"),
+        ("data_randomisation", brightness, "trained on shuffled labels"),
+        ("input_invariance", product, "when pixels have another zero"),
     ],
 )
 def test_each_check_catches_its_culprit(check, culprit, reason):

@@ -1,176 +1,95 @@
-"""Which layers forget, in which order, and what the curves and the verdict are made of."""
+"""A map must not depend on where zero is: the same pictures, written otherwise."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from attrcheck.checks import check as checks
-from attrcheck.checks._similarity import rank_correlation, ssim
-from attrcheck.checks.dependence import counted, layers, randomisation, randomised
+from attrcheck.checks.dependence import input_invariance, recoded, undoing
 from attrcheck.contracts import Method
-from attrcheck.engine.attribution import attribute_batch
 from attrcheck.engine.checking import examine
-from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method as methods
 from tests.worlds import load
 
 PAIR = ("digits", "resnet", 8, "cpu")
 
 
-def changed(before, after):
-    fresh = dict(after.named_parameters())
-    return [name for name, weight in before.named_parameters() if not fresh[name].equal(weight)]
+def weights(model, images, targets):
+    inputs = images.clone().requires_grad_()
+    model(inputs).gather(1, targets[:, None]).sum().backward()
+    return inputs.grad
 
 
-def test_layers_come_from_the_logits_down():
-    names = layers(load(*PAIR).network)
-    assert len(names) == len(set(names)) == 12
-    network = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 4))
-    assert layers(network) == ["3", "1", "0"]
-    assert layers(nn.Flatten()) == []
+def times_input(model, images, targets):
+    return weights(model, images, targets) * images
 
 
-@pytest.mark.parametrize(
-    ("total", "points", "wanted"),
-    [
-        (12, 5, [1, 3, 6, 9, 12]),
-        (31, 5, [1, 7, 15, 23, 31]),
-        (7, 5, [1, 3, 5, 7]),
-        (12, 3, [1, 6, 12]),
-        (3, 5, [1, 2, 3]),
-        (2, 3, [1, 2]),
-        (1, 5, [1]),
-    ],
-)
-def test_points_go_from_one_layer_to_all_with_half_of_them_between(total, points, wanted):
-    assert counted(total, points) == wanted
-    assert max(1, total // 2) in wanted
+def times_distance_from_black(model, images, targets, *, dataset):
+    black = dataset.normalise(torch.zeros_like(images[:1]))
+    return weights(model, images, targets) * (images - black)
 
 
-def test_only_the_chosen_forget_and_the_same_way_every_time():
-    network = load(*PAIR).network
-    before = {name: weight.clone() for name, weight in network.named_parameters()}
-    chosen = layers(network)[:3]
-    one, other = randomised(network, chosen), randomised(network, chosen)
-    names = changed(network, one)
-    assert {name.rpartition(".")[0] for name in names} == set(chosen)
-    assert len(names) == sum(name.rpartition(".")[0] in chosen for name in before)
-    assert not changed(one, other)
-    assert all(network.get_parameter(name).equal(before[name]) for name in before)
-    assert changed(one, randomised(network, chosen, seed=1))
+@pytest.mark.parametrize("pair", [PAIR, ("shapes", "vit", 8, "cpu")], ids=lambda pair: pair[1])
+def test_recoded_pictures_have_the_same_logits(pair):
+    pair = load(*pair)
+    other = recoded(pair)
+    assert torch.equal(other.dataset.images[:], pair.dataset.images[:])
+    shift = (other.images - pair.images).mean((0, 2, 3))
+    assert torch.allclose(shift, -1 / torch.tensor(pair.dataset.std), atol=1e-4)
+    for form in ("network", "original"):
+        before, after = getattr(pair, form)(pair.images), getattr(other, form)(other.images)
+        assert torch.allclose(before, after, atol=1e-3)
+        assert not torch.allclose(before, getattr(pair, form)(other.images), atol=0.1)
+    raw = other.dataset.denormalise(other.images)
+    assert torch.allclose(raw, pair.dataset.denormalise(pair.images), atol=1e-5)
 
 
-def test_what_is_forgotten_keeps_its_mean_and_spread():
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(300, 300))
-    nn.init.normal_(network[0].weight, 2, 5)
-    fresh = randomised(network, ["0"])[0].weight
-    assert fresh.mean().item() == pytest.approx(2, abs=0.1)
-    assert fresh.std().item() == pytest.approx(5, rel=0.02)
-    assert torch.corrcoef(torch.stack([fresh.flatten(), network[0].weight.flatten()]))[0, 1] < 0.05
+def test_the_network_itself_stays_as_it_was():
+    network = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU())
+    images = torch.rand(2, 1, 5, 5)
+    before = network(images)
+    after = undoing(network, torch.tensor([3.0]))(images + 3)
+    assert torch.allclose(after, before, atol=1e-5)  # the zeros at the border included
+    assert len(network) == 2
 
 
-def test_curves_and_verdict_are_those_of_the_maps():
-    pair, method = load(*PAIR), methods.get("gradient")
-    verdict = randomisation(method, pair)
-    figures, names = verdict.figures, layers(pair.network)
-
-    def maps(network):
-        return attribute_batch(
-            method, pair.changed({"network": network, "original": network}), slice(0, 8), seed=0
-        )
-
-    intact = maps(pair.network)
-    assert figures["layers"] == [1, 3, 6, 9, 12]
-    for place, count in enumerate([1, 3, 6, 9, 12]):
-        cascade = maps(randomised(pair.network, names[:count]))
-        alone = maps(randomised(pair.network, names[count - 1 : count]))
-        for kind, other in (("cascading", cascade), ("independent", alone)):
-            for measure in (rank_correlation, ssim):
-                figure = figures[f"{kind}_{measure.__name__}"][place]
-                assert figure == pytest.approx(measure(intact, other), abs=1e-6)
-    assert figures["rank_correlation"] == figures["cascading_rank_correlation"][2]
-    assert verdict.passed
+def test_a_reference_that_moves_with_the_pictures_passes_and_zero_does_not():
+    """By hand: w (x - s) is not w x, but (x - s) - (black - s) is x - black."""
+    good = [Method(one.__name__, one) for one in (weights, times_distance_from_black)]
+    for method in good:
+        verdict = input_invariance(method, load(*PAIR))
+        assert verdict.passed, method.name
+        assert verdict.figures["change"] < 1e-3
+    verdict = input_invariance(Method("times_input", times_input), load(*PAIR))
+    assert verdict.passed is False
+    assert "when pixels have another zero" in verdict.reason
+    assert "`known_failures`" in verdict.reason
 
 
-def test_guided_backprop_fails_and_the_gradient_does_not():
-    results = {
-        name: examine(checks.get("randomisation"), methods.get(name), load(*PAIR))
-        for name in ("guided_backprop", "gradient")
+def test_a_change_of_values_alone_is_a_change():
+    verdict = input_invariance(
+        Method("brightness", lambda model, images, targets: images), load(*PAIR)
+    )
+    assert verdict.figures["rank_correlation"] == pytest.approx(1, abs=1e-3)
+    assert verdict.figures["change"] > 1
+    assert verdict.passed is False
+
+
+def test_built_in_methods_are_as_in_the_paper():
+    statuses = {
+        name: examine(checks.get("input_invariance"), methods.get(name), load(*PAIR)).status
+        for name in ("gradient", "guided_backprop", "input_x_gradient", "lrp", "deepshap")
     }
-    assert results["guided_backprop"].status == "known_failure"
-    assert results["gradient"].status == "passed"
-    guided, plain = (result.figures["rank_correlation"] for result in results.values())
-    assert guided > 0.75 > plain
-    assert min(results["guided_backprop"].figures["cascading_ssim"]) < 0.5
+    assert statuses == {
+        "gradient": "passed",
+        "guided_backprop": "passed",
+        "input_x_gradient": "known_failure",
+        "lrp": "known_failure",
+        "deepshap": "passed",
+    }
 
 
-def test_what_ignores_the_weights_has_flat_curves():
-    verdict = randomisation(Method("same", lambda model, images, targets: images), load(*PAIR))
-    assert not verdict.passed
-    assert "with random upper layers the rank correlation is still 1.000" in verdict.reason
-    for kind in ("cascading", "independent"):
-        for measure in ("rank_correlation", "ssim"):
-            assert np.allclose(verdict.figures[f"{kind}_{measure}"], 1)
-
-
-def test_a_dear_method_is_looked_at_in_fewer_places_and_images():
-    calls = []
-
-    def count(model, images, targets):
-        calls.append(len(images))
-        return images
-
-    cheap = randomisation(Method("cheap", count, passes=(50, 25), prepared=True), load(*PAIR))
-    assert len(cheap.figures["layers"]) == 5
-    assert calls == [8] * (1 + 5 + 4)
-    calls.clear()
-    dear = randomisation(Method("dear", count, passes=(50, 50), prepared=True), load(*PAIR))
-    assert dear.figures["layers"] == [1, 6, 12]
-    assert calls == [4] * (1 + 3 + 2)
-
-
-def test_without_weights_there_is_nothing_to_forget():
-    bare = nn.Flatten()
-    pair = load(*PAIR).changed({"network": bare, "original": bare})
-    verdict = randomisation(Method("same", lambda model, images, targets: images), pair)
+def test_what_no_longer_applies_is_said_so():
+    verdict = input_invariance(methods.get("bcos_weights"), load("digits", "bcos", 8, "cpu"))
     assert verdict.passed is None
-    assert "no weights" in verdict.reason
-
-
-class Scattered(nn.Module):
-    """Lists its norms after all convolutions, and uses one convolution twice."""
-
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(2, 2)
-        self.convs = nn.ModuleList(nn.Conv2d(2, 2, 3, padding=1) for _ in range(2))
-        self.norms = nn.ModuleList(nn.GroupNorm(1, 2) for _ in range(2))
-
-    def forward(self, x):
-        for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = norm(conv(x)).relu()
-        return self.head(self.convs[0](x).mean((2, 3)))
-
-
-def test_layers_of_a_graph_come_in_the_order_of_their_use():
-    names = layers(prepare(Scattered()))
-    assert names[0] == "head"
-    assert names[2:] == ["norms.1", "convs.1", "norms.0", "convs.0"]
-    assert len(names) == 6  # the second use has weights of its own
-
-
-def test_maps_that_stay_constant_have_not_changed():
-    flat, steep = np.zeros((2, 3, 3), np.float32), np.arange(18, dtype=np.float32).reshape(2, 3, 3)
-    assert rank_correlation(flat, flat) == 1
-    assert rank_correlation(flat, steep) == 0
-    mixed = np.stack([flat[0], steep[1]])
-    assert rank_correlation(mixed, mixed) == 1
-
-
-def test_a_method_that_returns_nothing_passes_no_check_of_change():
-    pair = load(*PAIR)
-    nothing = Method("nothing", lambda model, images, targets: 0 * images[:, 0], constant="always")
-    for name in ("randomisation", "target_sensitivity"):
-        assert checks.get(name).run(nothing, pair).passed is False
+    assert verdict.reason.startswith("with a shift of the input undone in the network: there is no")

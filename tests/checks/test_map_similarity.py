@@ -1,9 +1,9 @@
-"""Two measures of how alike maps are, by hand and against a plain loop."""
+"""How alike maps are, and how complex, by hand and against a plain loop."""
 
 import numpy as np
 import pytest
 
-from attrcheck.checks._similarity import rank_correlation, ssim
+from attrcheck.checks._similarity import complexity, rank_correlation, ssim
 from tests import reference
 
 STRIPES = np.array([[[0, 1], [0, 1]]], dtype=np.float32)
@@ -58,3 +58,25 @@ def test_ssim_falls_with_noise():
     assert curve[0] == pytest.approx(1)
     assert curve == sorted(curve, reverse=True)
     assert abs(curve[-1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([7, 7, 7, 7], 0),
+        ([0, 0, 0, 1], -0.75 * np.log(0.75) - 0.25 * np.log(0.25)),
+        ([0, 1, 2, 3], np.log(4)),
+        ([0, 0.001, 1, 1], np.log(2)),  # the first two share one of 100 bins
+        ([-5, 0, 5, 5], 1.5 * np.log(2)),  # shares of 1/4, 1/4 and 1/2
+    ],
+)
+def test_complexity_is_the_entropy_of_a_histogram_by_hand(values, wanted):
+    one = np.array(values, dtype=np.float32).reshape(1, 2, 2)
+    assert complexity(one) == pytest.approx([wanted])
+    assert complexity(np.concatenate([one, 3 * one + 1])) == pytest.approx([wanted] * 2)
+
+
+def test_complexity_takes_as_many_bins_as_it_is_told_and_fills_them_at_most():
+    even = np.linspace(0, 1, 1000, dtype=np.float32).reshape(1, 20, 50)
+    assert complexity(even) == pytest.approx([np.log(100)], abs=1e-3)
+    assert complexity(even, bins=2) == pytest.approx([np.log(2)])

@@ -17,7 +17,7 @@ from attrcheck.engine.attribution import Reattribution, attribute_batch, not_app
 from attrcheck.engine.loading import Loader
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
 from attrcheck.engine.pairs import pair_of
-from attrcheck.methods import extremal_perturbation, integrated, method, perturbation
+from attrcheck.methods import extremal_perturbation, integrated, method, paths, perturbation
 from attrcheck.models import model
 from attrcheck.models.resnet import Block
 from attrcheck.protocols import protocol
@@ -78,6 +78,8 @@ def gpu():
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(extremal_perturbation, "STEPS", 3))
         stack.enter_context(mock.patch.object(integrated, "STEPS", 3))
+        stack.enter_context(mock.patch.object(paths, "STEPS", 3))
+        stack.enter_context(mock.patch.object(paths, "BLURS", 3))
         stack.enter_context(mock.patch.object(perturbation, "MASKS", 40))
         yield stack.enter_context(pretended_gpu())
 

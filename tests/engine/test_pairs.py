@@ -192,7 +192,10 @@ def test_a_network_that_its_builder_keeps_is_left_alone(tiny):
     kept = tiny.network(tiny.dataset()).train()
     before = [weight.clone() for weight in kept.parameters()]
     attrcheck.model("kept", datasets="tiny")(lambda data: kept)
-    _, network = load("tiny", "kept", None, "cpu"), _built(models.get("kept"), None).network
+    _, network = (
+        load("tiny", "kept", None, "cpu"),
+        _built(models.get("kept"), tiny.dataset()).network,
+    )
     for weight in network.parameters():
         weight.data.add_(1)
     assert kept.training

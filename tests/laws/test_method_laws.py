@@ -4,9 +4,11 @@ import pytest
 import torch
 
 import attrcheck
+from attrcheck.checks.axioms import AXIOMS
 from attrcheck.contracts import Method, Settings
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.laws import Bound, bound, run_law
+from attrcheck.laws.methods import CLAIMED
 from attrcheck.laws.networks import KINDS, Network
 from attrcheck.laws.trying import Effort
 from attrcheck.methods import method as methods
@@ -53,10 +55,36 @@ def test_built_in_methods_obey_the_law(lab, name):
         assert tried(lab, name, law).status == "held", law
 
 
-def test_a_method_that_no_random_network_suits_is_not_tried(lab):
-    result = tried(lab, "bcos_weights", "every_image_has_a_map")
+def test_a_method_that_no_random_network_suits_is_not_tried(lab, registries):
+    picky = attrcheck.method("picky", not_applicable=lambda model: "not my kind of network")
+    picky(lambda model, images, targets: images)
+    result = tried(lab, "picky", "every_image_has_a_map")
     assert (result.status, result.examples) == ("not_applicable", 0)
-    assert "B-cos" in result.reason
+    assert result.reason == "not my kind of network"
+
+
+def test_every_claim_of_every_method_is_tried_on_random_networks():
+    assert set(CLAIMED) == set(AXIOMS)
+    for name in methods:
+        laws = {one.law for one in bound([], [name], "smoke") if one.kind == "method"}
+        assert {f"it_keeps_{axiom}" for axiom in methods.get(name).axioms} <= laws
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "kind"),
+    [
+        ("bcos_weights", "it_keeps_conservation", "bcos"),
+        ("bagnet_evidence", "it_keeps_conservation", "patches"),
+        ("deepshap", "it_keeps_completeness_in_mean", "plain"),
+    ],
+)
+def test_claims_of_networks_of_one_kind_and_in_the_mean_hold(lab, name, law, kind):
+    result = tried(lab, name, law)
+    assert (result.status, result.examples) == ("held", 5)
+    network, data = Network(kind, 2, seed=1, count=3).build(), Network(count=3, seed=1).data()
+    logits = network(data.normalise(data.images))
+    assert logits.shape == (3, 3)
+    assert logits.std(0).min() > 1e-4
 
 
 def test_costly_methods_are_tried_less_often(lab, registries):
@@ -98,7 +126,7 @@ def trainer(model, images, targets):
 CLAIMS = dict.fromkeys(
     (
         *("completeness", "conservation_without_biases", "dummy_feature", "symmetry"),
-        *("implementation_invariance", "scaling"),
+        *("implementation_invariance", "scaling", "completeness_in_mean", "conservation"),
     ),
     1e-3,
 )
@@ -117,6 +145,8 @@ def slanted(model, images, targets):
         (centred, "a_map_depends_on_no_other_image", "alone an image has another map"),
         (trainer, "attributing_leaves_the_network_alone", "changed the mode of the model"),
         (slanted, "it_keeps_completeness", "a map sums to"),
+        (slanted, "it_keeps_completeness_in_mean", "a map sums to"),
+        (slanted, "it_keeps_conservation", "a map sums to"),
         (slanted, "it_keeps_conservation_without_biases", "a map sums to"),
         (slanted, "it_keeps_dummy_feature", "unseen pixels have a value by"),
         (slanted, "it_keeps_symmetry", "does not tell apart differ by"),

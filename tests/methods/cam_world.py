@@ -14,7 +14,10 @@ from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
 
-CAMS = ["gradcam", "gradcam_pp", "smooth_gradcam_pp", "xgradcam", "layercam", "scorecam"]
+CAMS = [
+    *("gradcam", "gradcam_pp", "smooth_gradcam_pp", "xgradcam", "layercam", "scorecam"),
+    *("ablation_cam", "eigencam"),
+]
 
 
 SEEDS = (11, 12)

@@ -71,6 +71,10 @@ def test_the_published_grad_cam_pp_is_the_sum_of_cubes_and_ours_is_not():
         # Four cells of 4 / (8 + 4 * 8) * 2 = 0.2 make a weight of 0.8.
         ("gradcam_pp", [[0.8, 0.0], [1.6, 0.8]]),
         ("smooth_gradcam_pp", [[0.8, 0.0], [1.6, 0.8]]),
+        # f = 2 * 4 - 1 * 3: without channel 0 it loses 8, without channel 1 it gains 3.
+        ("ablation_cam", [[8.0, 0.0], [16.0, 8.0]]),
+        # Channels are orthogonal, with squares 6 and 9: the second is the larger component.
+        ("eigencam", [[0.0, 3.0], [0.0, 0.0]]),
     ],
 )
 def test_by_hand(name, wanted):

@@ -18,6 +18,7 @@ from attrcheck.methods import (
     extremal_perturbation,
     integrated,
     method,
+    paths,
     perturbation,
     smooth,
     surrogates,
@@ -38,11 +39,11 @@ COUNT, CLASSES = 2, 10
 SIDES = {"inception_v4": 75}
 """The least that it takes; all others get 64 pixels."""
 
-FOR_ATTENTION = {"attention_rollout", "chefer", "chefer_lrp", "attn_lrp"}
+FOR_ATTENTION = {"attention_rollout", "chefer", "chefer_lrp", "attn_lrp", "libragrad"}
 FOR_OTHERS = {"bagnet_evidence", "bcos_weights"}
 FOR_CONVOLUTIONS = {
     *("lrp", "lrp_epsilon", "lrp_gamma"),
-    *("iba", "input_iba"),
+    *("iba", "input_iba", "fullgrad"),
 }
 
 
@@ -91,6 +92,8 @@ def hasty(monkeypatch):
     """Fewer samples and steps."""
     monkeypatch.setattr(integrated, "STEPS", 3)
     monkeypatch.setattr(integrated, "PLACES", 1)
+    monkeypatch.setattr(paths, "STEPS", 3)
+    monkeypatch.setattr(paths, "BLURS", 3)
     for noise in (smooth.OURS, smooth.IDSDS, smooth.SOUNDNESS):
         monkeypatch.setitem(noise.__dict__, "samples", 2)
     for name in ("MASKS", "FEW_MASKS"):
@@ -112,7 +115,7 @@ each_convolutional = pytest.mark.parametrize("architecture", CONVOLUTIONAL)
 @each_architecture
 def test_every_method(name, architecture, hasty):
     model, images, targets = subject(architecture)
-    if name == "scorecam":  # as many passes as there are channels
+    if name in ("scorecam", "ablation_cam"):  # as many passes as there are channels
         images, targets = images[:1], targets[:1]
     spec = method.get(name)
     other = FOR_CONVOLUTIONS if architecture == "vit_b_16" else FOR_ATTENTION

@@ -94,6 +94,27 @@ def test_score_cam_channel_by_channel(name):
     assert error(attribute("scorecam", model, images, targets), wanted) < 1e-6
 
 
+@pytest.mark.parametrize("name", ["embedded", "timm-swin"])
+def test_ablation_cam_channel_by_channel(name):
+    network, model, images, targets = subject(name)
+    image, target, kind = images[0], targets[0], KINDS[name]
+    ((activations, _),) = hooked(name, image, targets[:1])
+    network, prefix = copy.deepcopy(network), kind.layout[2]
+    channels = torch.arange(len(activations))
+
+    def ablate(module, inputs, output):
+        cells = output[:, prefix:] if kind.layout[0] == "tokens" else output.flatten(1, 2)
+        cells.transpose(1, 2)[channels, channels] = 0
+
+    network.get_submodule(kind.stage).register_forward_hook(ablate)
+    left = network(image.expand(len(channels), -1, -1, -1))[:, target]
+    weights = model(image[None])[0, target] - left
+    cam = (weights[:, None, None] * activations).sum(0).clamp(min=0)
+    found = attribute("ablation_cam", model, images, targets)[:1]
+    assert error(found, enlarge(cam, image)[None]) < 1e-6
+    assert (weights.abs() > 0).sum() > len(channels) / 2
+
+
 @each_network
 def test_every_cam_has_a_map_for_every_transformer(name):
     _, model, images, targets = subject(name)

@@ -202,7 +202,9 @@ BAD = {
     r"targets is one number; give one class per image: \[1\] \* 3": {"targets": 1},
     r"target 2 of image 1 is not one of the model's 2 classes": {"targets": [0, 2, 1]},
     r"labels must be one whole number per image": {"targets": [[0.0, 1.0]] * 3},
-    r"training mode \(first: 'dropout'\): call model.eval\(\)": {"model": Small().eval()},
+    r"part 'dropout' of the model is in training mode: call model.eval\(\)": {
+        "model": Small().eval()
+    },
     r"the model is a function, not a torch.nn.Module": {"model": gradient},
     r"the model returns \[2\], and not logits \[N, classes\]": {
         "model": nn.Sequential(nn.Flatten(), nn.Linear(16, 1), nn.Flatten(0)).eval()

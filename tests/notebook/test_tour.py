@@ -9,7 +9,7 @@ from tests.test_house import ROOT
 
 def test_the_tour_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs/notebooks.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/howto/notebooks.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 6
     names: dict = {}

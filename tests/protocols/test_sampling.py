@@ -100,3 +100,25 @@ def test_infidelity_is_that_of_captum_with_its_best_scale():
         normalize=True,
     )
     assert protocol.reduce(rows).score == pytest.approx(float(theirs), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sensitivity_n", "faithfulness_correlation"])
+def test_correlations_are_those_of_a_plain_loop(name):
+    """FaithfulnessCorrelation of Quantus, with our sets: set by set, one pass each.
+
+    Its SensitivityN is another one: it correlates across images, and removes the top of each map.
+    """
+    scene = Scene(seed=4, count=2)
+    protocol, batch = protocols.get(name).make(), scene.batch()
+    scores = protocol.reduce(scene.observe(protocol)).per_image
+    masks = torch.stack(list(protocol.sets.masks(batch.seeds, 8, 8)), 1)
+    for at, sets in enumerate(masks):
+        image, label = scene.images[at], scene.labels[at]
+        intact = scene.model(image[None])[0, label]
+        sums = [float(scene.chosen[at][gone].double().sum()) for gone in sets]
+        losses = [float(intact - scene.model((image * ~gone)[None])[0, label]) for gone in sets]
+        by_size = zip(
+            *(np.array_split(side, protocol.sizes) for side in (sums, losses)), strict=True
+        )
+        wanted = np.mean([pearsonr(*both)[0] for both in by_size])
+        assert scores[at] == pytest.approx(wanted, abs=1e-9)

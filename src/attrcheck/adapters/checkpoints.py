@@ -117,6 +117,11 @@ def read(path: Path) -> dict[str, Tensor]:
                 return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        if "Unsupported global" not in str(error):
+            raise WeightsError(
+                f"{path} is not a checkpoint: is it a web page, a Git LFS pointer or a part of a "
+                "file in its place? Download it again"
+            ) from error
         raise WeightsError(
             f"{path} holds more than tensors and is not read, as to unpickle it may run code; save "
             "its state_dict() alone, best as .safetensors"

@@ -4,34 +4,66 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from attrcheck.consistency import LEAST_METHODS, WEAK
 from attrcheck.contracts import Case, Evaluation, Lab, Protocol, Rows, Scores, Verdict
+from attrcheck.errors import cut
 from attrcheck.methods import method as methods
 from attrcheck.ranks import spearman
 
+MOST_REASON = 200
+"""Characters of the reason why methods were left out."""
 
-def alike(what: str, **rankings: tuple[Scores, Scores]) -> Verdict:
-    """Passed unless the rank correlation of any pair is weak; named by what was changed."""
-    figures = {name: agreement(*pair) for name, pair in rankings.items()}
+
+@dataclass(frozen=True)
+class Rankings:
+    """Scores of the same methods as the run has them, and with something changed.
+
+    left_out: why methods that the run has are not in the other.
+    """
+
+    usual: Scores
+    other: Scores
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def alike(what: str, **rankings: Rankings) -> Verdict:
+    """Passed unless the rank correlation of any pair is weak; named by what was changed.
+
+    The reason names methods that were left out, passed or not.
+    """
+    figures = {name: agreement(pair.usual, pair.other) for name, pair in rankings.items()}
     known = {name: value for name, value in figures.items() if not math.isnan(value)}
+    missing = _told(rankings.values())
     if not known:
-        return Verdict(None, {}, f"fewer than {LEAST_METHODS} methods have a score in both")
+        few = f"fewer than {LEAST_METHODS} methods have a score in both"
+        return Verdict(None, {}, "; ".join(filter(None, [few, missing])))
     weak = {name: value for name, value in known.items() if value < WEAK}
     values = ", ".join(f"{value:.2f} ({name.replace('_', ' ')})" for name, value in weak.items())
     reason = f"{what}, methods are ranked differently: rank correlation {values}, below {WEAK}"
-    return Verdict(not weak, known, reason if weak else "")
+    return Verdict(not weak, known, "; ".join(filter(None, [reason if weak else "", missing])))
 
 
-def both_rankings(lab: Lab, case: Case, other: Evaluation) -> tuple[Scores, Scores]:
+def _told(rankings: Iterable[Rankings]) -> str:
+    """Which methods were left out and why, those of one reason together."""
+    names: dict[str, dict[str, None]] = {}
+    for ranking in rankings:
+        for name, reason in ranking.left_out.items():
+            names.setdefault(cut(reason, MOST_REASON), {})[name] = None
+    told = [f"{', '.join(some)} ({reason})" for reason, some in names.items()]
+    return f"left out: {', '.join(told)}" if told else ""
+
+
+def both_rankings(lab: Lab, case: Case, other: Evaluation) -> Rankings:
     """The scores of the case, on no more images than the other evaluation has, and the other's."""
     usual = lab.evaluation(case)
     one = scores(usual.protocol, first(usual.rows(), other.images))
-    return one, scores(other.protocol, other.rows())
+    missing = {name: reason for name, reason in other.left_out.items() if name in one}
+    return Rankings(one, scores(other.protocol, other.rows()), missing)
 
 
 def scores(protocol: Protocol, rows: Mapping[str, Rows]) -> dict[str, float]:

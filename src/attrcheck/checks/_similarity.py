@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from attrcheck.ranks import spearman
 
 Maps = NDArray[np.float32]
+SAME = 0.99
+"""Rank correlation above which two maps are the same for all purposes."""
 WINDOW = 7
 STEADY = (0.01**2, 0.03**2)
 """What keeps a quotient of SSIM steady where means, or variances, vanish (Wang et al. 2004)."""
@@ -38,6 +40,16 @@ def ssim(one: Maps, other: Maps) -> float:
     means = (2 * mean_a * mean_b + for_means) / (mean_a**2 + mean_b**2 + for_means)
     spreads = (a * a).mean((3, 4)) + (b * b).mean((3, 4)) + for_spreads
     return float((means * (2 * (a * b).mean((3, 4)) + for_spreads) / spreads).mean())
+
+
+def complexity(maps: Maps, bins: int = 100) -> NDArray[np.float64]:
+    """The entropy of the histogram of each map, in equal bins from its minimum to its maximum.
+
+    In nats: zero for a constant map, at most log(bins).
+    """
+    counts = np.stack([np.histogram(values, bins)[0] for values in maps])
+    shares = counts / counts.sum(1, keepdims=True)
+    return np.asarray(-(shares * np.log(np.where(shares > 0, shares, 1))).sum(1))
 
 
 def _min_max(maps: Maps) -> NDArray[np.float64]:

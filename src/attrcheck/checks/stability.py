@@ -11,7 +11,9 @@ import functools
 from torch import Tensor, fx, nn
 
 from attrcheck.checks import check
+from attrcheck.checks._checkpoints import turned_back
 from attrcheck.checks._rankings import (
+    Rankings,
     alike,
     both_rankings,
     copy_with,
@@ -20,13 +22,10 @@ from attrcheck.checks._rankings import (
     is_quick,
     scores,
 )
-from attrcheck.contracts import Case, Lab, Later, Pair, Precision, Protocol, Verdict
-from attrcheck.graph.predictor import predictor_of
-from attrcheck.graph.preparing import prepare
+from attrcheck.contracts import Case, Lab, Later, Pair, Protocol, Verdict
 from attrcheck.models import model as models
 from attrcheck.protocols.ablation import TENTHS, Ablation
-from attrcheck.store.digests import digest
-from attrcheck.training.weights import CHECKPOINTS, load_weights, weights_path
+from attrcheck.training.weights import CHECKPOINTS
 
 OTHER_REMOVALS = {"mean": ("blur", "uniform"), "blur": ("mean",), "noisy_linear": ("mean",)}
 """What a removal is compared with; one that is not listed, with the mean."""
@@ -67,7 +66,7 @@ def half_images(lab: Lab, case: Case) -> Verdict:
     if evaluation.images < 2:
         return Verdict(None, {}, "one image has no halves")
     one, other = (scores(evaluation.protocol, half) for half in halves)
-    return alike("with the other half of the images", rank_correlation=(one, other))
+    return alike("with the other half of the images", rank_correlation=Rankings(one, other))
 
 
 @check("measured_output", over="cases", fits=lambda protocol: has_setting(protocol, "measure"))
@@ -79,7 +78,8 @@ def measured_output(lab: Lab, case: Case) -> Verdict:
         scores(copy_with(evaluation.protocol, measure=measure), rows)
         for measure in ("logit", "probability")
     )
-    return alike("when the softmax is measured instead of the logit", rank_correlation=(one, other))
+    reason = "when the softmax is measured instead of the logit"
+    return alike(reason, rank_correlation=Rankings(one, other))
 
 
 @check("attributed_output", over="cases", fits=is_quick, sampled=True)
@@ -130,7 +130,7 @@ def checkpoints(lab: Lab, case: Case) -> Verdict:
         return Verdict(None, {}, "the model has no checkpoints on record")
     rankings = {}
     for percent in CHECKPOINTS[:-1]:
-        other = lab.few(case, alter=functools.partial(turned_back, percent=percent))
+        other = lab.few(case, alter=functools.partial(turned_back, checkpoint=percent))
         rankings[f"at_{percent}"] = both_rankings(lab, case, other)
     return alike("earlier in training", **rankings)
 
@@ -149,31 +149,6 @@ def softened(pair: Pair) -> Pair:
         network=Later(lambda: _softened(copy.deepcopy(pair.network))),
         original=Later(original),
     )
-
-
-@functools.lru_cache(maxsize=3)
-def turned_back(pair: Pair, percent: int) -> Pair:
-    """The pair with the weights of a checkpoint in place of the last ones."""
-    file = weights_path(pair.dataset.name, pair.model, percent)
-
-    @functools.cache
-    def network() -> nn.Module:
-        built = models.get(pair.model).network(pair.dataset)
-        load_weights(built, pair.dataset.name, pair.model, percent)
-        return built.eval().to(pair.images.device)
-
-    return pair.altered(
-        f"checkpoint {percent} {digest(file.read_bytes())}",
-        network=Later(lambda: prepare(network(), pair.images[:2])),
-        original=Later(network),
-        predictor=Later(lambda: as_predictor(network(), pair)),
-    )
-
-
-def as_predictor(network: nn.Module, pair: Pair) -> nn.Module:
-    """A network as protocols ask it, in the precision of the pair's own."""
-    precision: Precision = getattr(pair.predictor, "precision", "float32")
-    return predictor_of(network, pair.images[:2], precision=precision)
 
 
 def _soft(model: nn.Module, images: object, logits: Tensor) -> Tensor:

@@ -28,13 +28,18 @@ FAMILIES = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it went well, 1 with one clear line if not."""
-    parser = argparse.ArgumentParser(prog="attrcheck", description="pytest for attribution methods")
-    commands = parser.add_subparsers(required=True)
+def parser() -> argparse.ArgumentParser:
+    """What reads the command line."""
+    made = argparse.ArgumentParser(prog="attrcheck", description="pytest for attribution methods")
+    commands = made.add_subparsers(required=True)
     for family in FAMILIES:
         family.add(commands)
-    chosen = parser.parse_args(arguments)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 if it went well, 1 with one clear line if not."""
+    chosen = parser().parse_args(arguments)
     try:
         tables.bind(tables.find(Path.cwd()))
         chosen.run(chosen)

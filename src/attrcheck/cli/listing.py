@@ -11,12 +11,14 @@ from attrcheck.contracts import Method
 from attrcheck.datasets import dataset as datasets
 from attrcheck.engine.settings import PROFILES
 from attrcheck.errors import AttrcheckError
+from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.plugin.selection import KINDS
 from attrcheck.protocols import ProtocolSpec
 from attrcheck.registry import Registry, summary
 from attrcheck.removal import removal
 from attrcheck.report.text import Align, plain_table, table
+from attrcheck.training.weights import read_about
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,7 +37,7 @@ def add(commands: Commands) -> None:
     """`list`."""
     lister = commands.add_parser("list", help="print what is registered, one line each")
     lister.add_argument("kind", choices=list(LISTED))
-    lister.add_argument("--markdown", action="store_true", help="as a table for a README")
+    lister.add_argument("--markdown", action="store_true", help="as a Markdown table")
     lister.set_defaults(run=list_kind)
 
 
@@ -99,7 +101,26 @@ def images(spec: ProtocolSpec) -> str:
     return str(spec.make("default").most_images or PROFILES["default"])
 
 
+def learnt(spec: ModelSpec) -> dict[str, dict[str, Any]]:
+    """By dataset, what is on record about the weights of an embedded model."""
+    known = [name for name in datasets if spec.embedded and spec.knows(name)]
+    return {name: read_about(name, spec.name) for name in known}
+
+
+def parameters(spec: ModelSpec) -> str:
+    """Of an embedded model, to a thousand; the first and the last layer depend on the dataset."""
+    counts = [about["parameters"] for about in learnt(spec).values()]
+    return f"{round(max(counts), -3):,}" if counts else ""
+
+
+def accuracy(spec: ModelSpec) -> str:
+    """On the held-out images of every dataset that an embedded model knows."""
+    return ", ".join(f"{name} {about['accuracy']:.1%}" for name, about in learnt(spec).items())
+
+
 FACTS: dict[str, dict[str, Callable[[Any], str]]] = {
+    "datasets": {"offers": lambda spec: ", ".join(spec.offers)},
+    "models": {"parameters": parameters, "accuracy": accuracy},
     "methods": {
         "family": lambda method: method.family,
         "passes": passes,

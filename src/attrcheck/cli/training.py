@@ -40,6 +40,9 @@ def add(commands: Commands) -> None:
     )
     trainer.add_argument("--seed", type=int, default=0)
     trainer.add_argument("--folder", type=Path, help="default: the weights of the package")
+    trainer.add_argument(
+        "--shuffled", action="store_true", help="embedded models, on shuffled labels"
+    )
     public = trainer.add_argument_group("public architectures")
     public.add_argument("--data", type=Path, default=Path("data"), help="folder; default: data")
     public.add_argument("--epochs", type=count, default=EPOCHS, help=f"default: {EPOCHS}")
@@ -64,6 +67,7 @@ def train_all(chosen: argparse.Namespace) -> None:
     from attrcheck.papers.arranging import bind
     from attrcheck.training.epochs import EpochRecipe
     from attrcheck.training.loop import train
+    from attrcheck.training.shuffling import train_shuffled
 
     chosen.datasets = anchored(chosen.datasets, Path.cwd())
     chosen.models = anchored(chosen.models, Path.cwd())
@@ -75,14 +79,12 @@ def train_all(chosen: argparse.Namespace) -> None:
     folder = chosen.folder or WEIGHTS
     with Line(sys.stderr) as line:
         for data, spec in _pairs(chosen):
-            train(
-                *(data, spec.name, spec.network),
-                folder=folder,
-                seed=chosen.seed,
-                report=line.print,
-                progress=line.show,
-            )
-        for name in datasets.select(chosen.datasets) if public else ():
+            pair, where = (data, spec.name, spec.network), {"folder": folder, "seed": chosen.seed}
+            if chosen.shuffled:
+                train_shuffled(*pair, **where, report=line.print)
+            else:
+                train(*pair, **where, report=line.print, progress=line.show)
+        for name in datasets.select(chosen.datasets) if public and not chosen.shuffled else ():
             for model in public:
                 teach(
                     *(name, model, chosen.data, recipe, chosen.seed, chosen.device, chosen.fresh),

@@ -49,18 +49,18 @@ def checked(data: Dataset) -> Dataset:
     """The dataset, if its parts fit together; else DatasetError names the first that does not."""
     where, n = f"dataset {data.name!r}", len(data.images)
     if not n:
-        raise DatasetError(f"{where}: there are no images")
-    sizes = {"labels": len(data.labels), "ids": len(data.ids)}
-    if data.masks is not None:
-        sizes["masks"] = len(data.masks)
-    for what, size in sizes.items():
-        if size != n:
-            raise DatasetError(f"{where}: {n} images but {size} {what}")
+        raise DatasetError(f"{where}: there are no images; look at what its function returns")
     if len(data.images.shape) != 4 or not len(data.mean) == len(data.std) == data.channels:
         raise DatasetError(
             f"{where}: images must be [N, C, H, W] with one mean and one std per channel, "
             f"not {list(data.images.shape)} with {len(data.mean)} and {len(data.std)}"
         )
+    sizes = {"labels": len(data.labels), "ids": len(data.ids)}
+    if data.masks is not None:
+        sizes["masks"] = len(data.masks)
+    for what, size in sizes.items():
+        if size != n:
+            raise DatasetError(f"{where}: {n} images but {size} {what}; give one for each image")
     if data.masks is not None and data.masks.shape[1:] != data.images.shape[2:]:
         raise DatasetError(
             f"{where}: masks must be {[n, *data.images.shape[2:]]}, not {list(data.masks.shape)}"
@@ -70,9 +70,20 @@ def checked(data: Dataset) -> Dataset:
         first = int(bad.nonzero()[0])
         raise DatasetError(
             f"{where}: label {int(data.labels[first])} of image {data.ids[first]!r} is not one of "
-            f"{data.classes} classes"
+            f"{data.classes} classes{counted(data.labels.tolist(), data.classes)}"
         )
     return data
+
+
+def counted(labels: Sequence[int], classes: int) -> str:
+    """What to say of labels that are not classes.
+
+    >>> counted([1, 2, 2], 2)
+    ', which count from 0: subtract 1 from every label'
+    """
+    shifted = min(labels) == 1 and max(labels) == classes
+    remedy = "subtract 1 from every label" if shifted else "give `classes` as many as there are"
+    return f", which count from 0: {remedy}"
 
 
 __all__ = ["Dataset", "DatasetError", "DatasetSpec", "checked", "dataset"]

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from attrcheck.contracts import Dataset, Pictures, Pixels
-from attrcheck.datasets import DatasetError, checked
+from attrcheck.datasets import DatasetError, checked, counted
 from attrcheck.datasets.items import pictures_from
 
 SLACK = 0.01
@@ -36,6 +36,8 @@ def received(value: Any, name: str) -> Dataset | Pictures:
     if isinstance(value, Dataset):
         return checked(_converted(replace(value, name=name)))
     where = f"dataset {name!r}"
+    if value is None:
+        raise DatasetError(f"{where} is None: does its function lack a `return`? {WANTED}")
     if isinstance(value, Tensor | np.ndarray):
         raise DatasetError(f"{where} is images without labels; {WANTED}")
     if isinstance(value, tuple | list):
@@ -59,14 +61,14 @@ def _checked(pictures: Pictures, name: str) -> Pictures:
     """Pictures whose parts fit together."""
     where, n = f"dataset {name!r}", len(pictures.labels)
     if not n:
-        raise DatasetError(f"{where}: there are no pictures")
+        raise DatasetError(f"{where}: there are no pictures; look at what its function returns")
     if len(pictures.ids) != n:
         raise DatasetError(f"{where}: {n} labels but {len(pictures.ids)} ids")
     for image, label in zip(pictures.ids, pictures.labels, strict=True):
         if not 0 <= label < pictures.classes:
             raise DatasetError(
                 f"{where}: label {label} of image {image!r} is not one of {pictures.classes} "
-                "classes"
+                f"classes{counted(pictures.labels, pictures.classes)}"
             )
     return pictures
 
@@ -177,8 +179,8 @@ def tensor_of(given: Any, mode: str, where: str) -> Tensor:
         given = [np.asarray(picture.convert(mode)) for picture in given]
     if isinstance(given, list | tuple) and len({np.shape(part) for part in given}) > 1:
         raise DatasetError(
-            f"{where}: images are of several sizes; return (picture, label) pairs, which each "
-            "network gets in the size that it wants"
+            f"{where}: images are of several sizes; resize them to one, or have a dataset return "
+            "(picture, label) pairs, which each network gets in the size that it wants"
         )
     try:
         array = np.asarray([np.asarray(part) for part in given])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Method, Pair
 from attrcheck.engine import keys
 from attrcheck.engine.settings import BLOCK
-from attrcheck.errors import MethodError, line_of, text_of
+from attrcheck.errors import MethodError, cut, line_of, text_of
 from attrcheck.graph.guard import Snapshot
 from attrcheck.isolation.guard import EDITED, Guard
 from attrcheck.isolation.patches import Patches
@@ -35,6 +35,11 @@ from attrcheck.tensors.batching import exhausted, halving
 from attrcheck.tensors.draws import seeded
 from attrcheck.tensors.transfers import sent, which_equal
 
+REMEDIES = {
+    "NoneType": "does it lack a `return`?",
+    "ndarray": "return torch.from_numpy(maps)",
+}
+"""What to do about an answer that is of another type."""
 KINDS: dict[str, Callable[[Tensor], bool]] = {
     "a nested tensor": lambda maps: maps.is_nested,
     "a sparse tensor": lambda maps: maps.layout is not torch.strided,
@@ -46,6 +51,7 @@ KINDS: dict[str, Callable[[Tensor], bool]] = {
 
 ALWAYS = Method.__dataclass_fields__["not_applicable"].default
 """Of methods that are applicable everywhere: nobody has to be asked."""
+MOST_SIGNATURE = 200
 LIBRARIES = (
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     str(Path(__file__).parent.parent),
@@ -79,7 +85,8 @@ def attribute(
     if constant.any() and not method.constant:
         raise MethodError(
             f"{_where(method, pair)} returned a constant map for image "
-            f"{_first(pair, constant)}: it ranks no pixel above another"
+            f"{_first(pair, constant)}: it ranks no pixel above another; if that may be, say why: "
+            f'@attrcheck.method("{method.name}", constant="...")'
         )
     facts = {"seconds": seconds, "constant": int(constant.sum()), "images": len(maps)}
     return Entry({"maps": maps}, facts)
@@ -168,6 +175,7 @@ def attribute_batch(
     offers = {"seeds": pair.seeds(part, seed, method.name), "dataset": pair.reference}
     asked = _parameters(method)
     optional = {name: value for name, value in offers.items() if name in asked}
+    _check_call(method, pair, optional)
     devices = [images.device] if images.device.type == "cuda" else []
     first = pair.dataset.ids[part][0]
     place = f"in the batch that starts with image {first!r}"
@@ -205,9 +213,12 @@ def _line(method: Method, error: BaseException) -> str:
     while isinstance(function, partial):
         function = function.func
     home = getattr(getattr(function, "__code__", None), "co_filename", "")
-    return line_of(error, lambda file: not file.startswith(LIBRARIES)) or line_of(
-        error, lambda file: file == home
-    )
+    return own_line(error) or line_of(error, lambda file: file == home)
+
+
+def own_line(error: BaseException) -> str:
+    """The deepest line of a traceback that a user wrote, or nothing."""
+    return line_of(error, lambda file: not file.startswith(LIBRARIES))
 
 
 @contextmanager
@@ -235,12 +246,29 @@ def _parameters(method: Method) -> Any:
         return ()
 
 
+def _check_call(method: Method, pair: Pair, optional: Mapping[str, Any]) -> None:
+    """Raise MethodError unless the method can be called as methods are."""
+    try:
+        signature = inspect.signature(method.attribute)
+    except (TypeError, ValueError):  # not to be told
+        return
+    try:
+        signature.bind(None, None, None, **optional)
+    except TypeError as error:
+        raise MethodError(
+            f"{_where(method, pair)} takes {cut(str(signature), MOST_SIGNATURE)}, but is called "
+            "with (model, images, targets); give every other argument a default"
+        ) from error
+
+
 def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[np.float32]:
     images = pair.images[part]
     n, _, height, width = images.shape
     if not isinstance(maps, Tensor):
+        kind = type(maps).__name__
         raise MethodError(
-            f"{_where(method, pair)} returned {type(maps).__name__}, not a torch.Tensor"
+            f"{_where(method, pair)} returned {kind}, not a torch.Tensor; "
+            f"{REMEDIES.get(kind, 'return the maps alone')}"
         )
     with torch._C.DisableTorchFunctionSubclass():  # a subclass may have a mind of its own
         for kind, holds in KINDS.items():
@@ -253,6 +281,7 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
             raise MethodError(
                 f"{_where(method, pair)} returned a tensor of shape {list(maps.shape)} for images "
                 f"{list(images.shape)}; wanted {[n, height, width]}, or the shape of the images"
+                f"{_remedy(list(maps.shape), list(images.shape))}"
             )
         # A copy: the method may fill the same tensor again for the next batch.
         array: NDArray[np.float32] = maps.to("cpu", torch.float32, copy=True).numpy()
@@ -260,9 +289,19 @@ def _checked(maps: object, method: Method, pair: Pair, part: slice) -> NDArray[n
     if bad.any():
         raise MethodError(
             f"{_where(method, pair)} returned values that are not finite for image "
-            f"{_first(pair, bad, part.start)}"
+            f"{_first(pair, bad, part.start)}; look for a division by zero, or a logarithm of it"
         )
     return array
+
+
+def _remedy(shape: list[int], images: list[int]) -> str:
+    """How maps get the shape that is wanted, where that can be guessed."""
+    n, channels, height, width = images
+    if shape == [n, height, width, channels]:
+        return "; move the channels: maps.permute(0, 3, 1, 2)"
+    if len(shape) in (3, 4) and shape[0] == n:
+        return "; enlarge small maps with torch.nn.functional.interpolate"
+    return ""
 
 
 def constant_maps(maps: NDArray[Any]) -> NDArray[np.bool_]:

@@ -34,7 +34,11 @@ def table(
         (data, spec) for data in chosen_data for spec in chosen_models if spec.knows(data.name)
     ]
     if not pairs:
-        raise RegistryError("none of the models selected knows any of the datasets selected")
+        raise RegistryError(
+            "none of the models selected knows any of the datasets selected: "
+            f"{_some(one.name for one in chosen_models)} on {_some(d.name for d in chosen_data)}; "
+            "for data of your own, select a model of your own"
+        )
     chosen = [
         Case(data.name, spec.name, name)
         for data, spec in pairs
@@ -49,6 +53,11 @@ def table(
         kept = () if profile == "smoke" else sampled if asks(model) else sample(sampled)
         chosen = [case for case in chosen if case not in sampled or case in kept]
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
+
+
+def _some(names: Iterable[str]) -> str:
+    first, *others = names
+    return f"{first} and {len(others)} more" if others else first
 
 
 def selected_protocols(wanted: str, profile: str) -> list[str]:

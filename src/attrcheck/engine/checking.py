@@ -26,6 +26,8 @@ from attrcheck.protocols import protocol as protocols
 from attrcheck.store.fingerprints import of_code
 from attrcheck.tensors.batching import limited_to
 
+ASK_THE_MODEL = ("data_randomisation", "emprt", "randomisation", "smprt", "target_sensitivity")
+"""Checks that what ignores the model must fail."""
 LEAST_IMAGES = 10
 """With fewer, a ranking is luck: a check of the case shows its figures, and gives no verdict."""
 DECLARED_ON = "digits-resnet"
@@ -202,8 +204,7 @@ def _why(check: Check, subject: Subject) -> str | None:
 def _why_method(check: Check, method: Method) -> str | None:
     """Why a method is known to fail a check; None if it is not."""
     if method.dummy:
-        expected = check.name in ("randomisation", "target_sensitivity")
-        return "a dummy ignores the model" if expected else None
+        return "a dummy ignores the model" if check.name in ASK_THE_MODEL else None
     why = method.known_failures.get(check.name)
     return known.reason(check.name, method.name) if why is None else why
 

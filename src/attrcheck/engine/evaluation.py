@@ -64,11 +64,16 @@ class Evaluation:
     @property
     def pair(self) -> Pair:
         """The loaded pair; loaded again after a method has spoilt it."""
-        return self._pair(None)
+        return self._pair(None, self.protocol)
 
-    def _pair(self, shard: int | None) -> Pair:
-        pair = arranged(self.protocol, self._plain(shard))
+    def _pair(self, shard: int | None, protocol: Protocol) -> Pair:
+        pair = arranged(protocol, self._plain(shard))
         return self.alter(pair) if self.alter else pair
+
+    def _seen(self, shard: int | None) -> Pair:
+        """As it is when nothing is arranged."""
+        protocol = self.protocol
+        return self._plain(shard) if protocol.arranges else self._pair(shard, protocol)
 
     def _plain(self, shard: int | None) -> Pair:
         """With the images of the dataset, whatever the protocol makes of them."""
@@ -78,9 +83,9 @@ class Evaluation:
     @property
     def _attributed(self) -> int | None:
         """How many images have maps; None: all."""
-        # A model of its own has maps of its own: none are made for images that do not count.
-        images = self.settings.images
-        return images if self.protocol.tuning is None else self._most(images)
+        # A model or images of its own have maps of their own: none that do not count are made.
+        images, protocol = self.settings.images, self.protocol
+        return self._most(images) if protocol.tuning or protocol.arranges else images
 
     @cached_property
     def images(self) -> int:
@@ -112,7 +117,7 @@ class Evaluation:
                 settings=self.settings,
                 store=self.store,
                 load=partial(self._pair, number),
-                plain=partial(self._plain if self.protocol.arranges else self._pair, number),
+                plain=partial(self._seen, number),
                 number=number or 0,
                 images=size,
             )
@@ -209,9 +214,19 @@ class Evaluation:
         return copy.deepcopy(self._rows)
 
     @cached_property
+    def left_out(self) -> dict[str, str]:
+        """Why every other method has no rows."""
+        observed = self._observed.items()
+        return {name: end.reason for name, end in observed if isinstance(end, Outcome)}
+
+    @cached_property
     def _rows(self) -> dict[str, Rows]:
-        observed = self.observe_all()
-        return {name: entry.arrays for name, entry in observed.items() if isinstance(entry, Entry)}
+        observed = self._observed.items()
+        return {name: entry.arrays for name, entry in observed if isinstance(entry, Entry)}
+
+    @cached_property
+    def _observed(self) -> dict[str, Entry | Outcome]:
+        return self.observe_all()
 
     def settled(self, observed: dict[str, Entry | Outcome]) -> Protocol:
         """The protocol, after it has seen what all methods did."""

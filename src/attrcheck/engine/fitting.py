@@ -6,11 +6,13 @@ from torch import nn
 
 from attrcheck.contracts import Dataset
 from attrcheck.engine.pairs import noise_like
+from attrcheck.engine.plausibility import refusal
 from attrcheck.errors import AttrcheckError
 from attrcheck.graph.outputs import chosen, unwrapped
 from attrcheck.graph.tracing import Tracer
 from attrcheck.models import ModelSpec
 from attrcheck.models.classes import matched
+from attrcheck.tensors.batching import exhausted
 
 
 def fitted(
@@ -26,6 +28,7 @@ def fitted(
     class_names, data_names: the classes of the model and of the dataset, () where not known. A
     network that is right already stays as it is; most need not run to tell.
     """
+    where = f"model {spec.name!r} on dataset {data.name!r}"
     outputs, noise = len(class_names), noise_like(data, device)
     tracer = Tracer(None, spec.leaf, spec.concrete_args)
     try:
@@ -36,5 +39,8 @@ def fitted(
         in_order = places == tuple(range(outputs))
         return network if in_order else chosen(network, places, outputs, noise)
     except AttrcheckError as error:
-        where = f"model {spec.name!r} on dataset {data.name!r}"
         raise type(error)(f"{where}: {error}") from error
+    except Exception as error:
+        if exhausted(error):
+            raise
+        raise refusal(error, network, noise, where) from error

@@ -20,7 +20,7 @@ from attrcheck.errors import MethodError
 from attrcheck.laws import fusion, removals, strategies
 from attrcheck.laws import methods as of_methods
 from attrcheck.laws import protocols as of_protocols
-from attrcheck.laws.networks import KINDS, Network
+from attrcheck.laws.networks import KINDS, SPECIAL, Kind, Network
 from attrcheck.laws.trying import BrokenLawError, Effort, attempt
 from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
@@ -30,7 +30,7 @@ FUSION = "fusion"
 """The subject of the laws of Meta-Rank."""
 LEAST = 3
 """Scenes for the costliest methods."""
-MADE = 32
+MADE = 50
 """Random networks that are kept: as many as there are, for all laws that follow."""
 PREFIX = "law_"
 
@@ -90,10 +90,14 @@ def _of_method(wanted: Bound, lab: Lab, effort: Effort) -> LawResult:
     """A costly method is tried less often; one that no random network suits, never."""
     method = find(wanted.subject)
     base = _base(lab) if methods.is_own(method.name) else None
-    reasons = {kind: not_applicable(method, _pair(Network(kind), base)) for kind in KINDS}
-    kinds = [kind for kind, reason in reasons.items() if not reason]
+
+    def reason(kind: Kind) -> str | None:
+        return not_applicable(method, _pair(Network(kind), base))
+
+    kinds: list[Kind] = [kind for kind in KINDS if not reason(kind)]
+    kinds = kinds or [kind for kind in SPECIAL if not reason(kind)]
     if not kinds:
-        return replace(_result(wanted, 0), status="not_applicable", reason=str(reasons["plain"]))
+        return replace(_result(wanted, 0), status="not_applicable", reason=str(reason("plain")))
     law = _method_laws(method.name)[wanted.law]
 
     def hold(network: Network) -> None:

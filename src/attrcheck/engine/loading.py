@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset, Model, Pictures, Precision, Remote, Tuning
 from attrcheck.datasets import DatasetError
@@ -18,16 +19,18 @@ from attrcheck.datasets import dataset as datasets
 from attrcheck.datasets.pixels import in_memory, pictures_of, view
 from attrcheck.datasets.receiving import received
 from attrcheck.engine import keys
+from attrcheck.engine.attribution import own_line
 from attrcheck.engine.fitting import fitted
 from attrcheck.engine.pairs import NETWORKS, Forms, Pair, Source, forms_of
 from attrcheck.engine.settings import BLOCK
 from attrcheck.engine.tuned import tuned
-from attrcheck.errors import ModelError
+from attrcheck.errors import AttrcheckError, ModelError, text_of
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
 from attrcheck.store.digests import digest
 from attrcheck.store.encoding import Key
 from attrcheck.store.entries import Store
+from attrcheck.tensors.batching import exhausted
 from attrcheck.training.weights import load_weights
 
 KEPT = 2
@@ -133,7 +136,8 @@ class Loader:
         raw, spec = self.dataset(dataset), models.get(model)
         built = _built(spec, raw)
         data = seen_by(built, raw, spec.name)
-        network = built.network.eval().to(self.device)
+        with _blamed(ModelError, f"model {model!r} on dataset {dataset!r}", "moving it"):
+            network = built.network.eval().to(self.device)
         if not spec.embedded:
             network = fitted(network, built.class_names, data, raw.class_names, self.device, spec)
         facts: Mapping[str, Any] = {}
@@ -222,7 +226,8 @@ def _kept(
 
 def _load_dataset(name: str) -> Dataset | Pictures:
     spec = datasets.get(name)
-    data = received(spec.load(), name)
+    with _blamed(DatasetError, f"dataset {name!r}", "loading it"):
+        data = received(spec.load(), name)
     if isinstance(data, Pictures):
         offered = ("mask", "training")
     else:
@@ -253,11 +258,41 @@ def _copied(data: Dataset) -> Dataset:
 
 def _built(spec: ModelSpec, data: Dataset | Pictures) -> Model:
     """The network with its weights; a copy, as a builder may keep its own."""
-    model = spec.make(data)
+    where = f"model {spec.name!r} on dataset {data.name!r}"
+    with _blamed(ModelError, where, "building it"):
+        model = spec.make(data)
+    if not isinstance(model.network, nn.Module):
+        raise ModelError(f"{where}: {_unlike_a_network(model.network)}")
     network = copy.deepcopy(model.network)
     if spec.embedded:
         load_weights(network, data.name, spec.name)
     return replace(model, network=network)
+
+
+def _unlike_a_network(built: Any) -> str:
+    """What to say of what a builder returned in place of a network."""
+    if isinstance(built, Mapping):
+        return "its function returned weights; return the network after load_state_dict(weights)"
+    if isinstance(built, type):
+        return f"its function returned the class {built.__name__}; return {built.__name__}(...)"
+    if built is None:
+        return "its function returned None; does it lack a `return`?"
+    return f"its function returned a {type(built).__name__}, not a torch.nn.Module; wrap it in one"
+
+
+@contextmanager
+def _blamed(kind: type[AttrcheckError], where: str, doing: str) -> Iterator[None]:
+    """What somebody else's code raises is an error of that dataset or model, with its line."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, AttrcheckError) or exhausted(error):
+            raise
+        line = own_line(error)
+        text = " ".join(text_of(error).split())
+        raise kind(
+            f"{where}: {doing} raised {type(error).__name__}: {text}{line and f' (at {line})'}"
+        ) from error
 
 
 def _reference(data: Dataset) -> Dataset:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import (
     Batch,
     Dataset,
+    Disconnection,
     Later,
     Method,
     Precision,
@@ -26,9 +27,10 @@ from attrcheck.contracts import (
 )
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.attribution import attribute_batch
-from attrcheck.engine.plausibility import check_logits
+from attrcheck.engine.plausibility import check_logits, refusal
 from attrcheck.engine.settings import BLOCK
-from attrcheck.errors import ModelError
+from attrcheck.errors import AttrcheckError, ModelError
+from attrcheck.graph.disconnecting import disconnected, laid_out
 from attrcheck.graph.predictor import Predictor, predictor_of
 from attrcheck.graph.preparing import prepare
 from attrcheck.models import ModelSpec
@@ -36,7 +38,7 @@ from attrcheck.store.digests import digest
 from attrcheck.store.encoding import Key
 from attrcheck.store.fingerprints import of_code, of_value
 from attrcheck.store.seeds import derive
-from attrcheck.tensors.batching import quick_size
+from attrcheck.tensors.batching import exhausted, quick_size
 from attrcheck.tensors.transfers import sent
 
 if TYPE_CHECKING:
@@ -268,21 +270,50 @@ def pair_of(
 
 
 def arranged(protocol: Protocol, pair: Pair) -> Pair:
-    """The pair with the images that the protocol makes of its own, if it does."""
+    """The pair with the images, and networks, that the protocol makes of its own, if it does."""
     return _arranged(protocol, pair) if protocol.arranges else pair
 
 
 @lru_cache(maxsize=2)
 def _arranged(protocol: Protocol, pair: Pair) -> Pair:
+    how, networks = protocol.disconnection, {}
+    code = [of_code(type(protocol))]
+    if how is not None:
+        networks = _disconnected(pair, how)  # first: it may refuse
+        code.append(of_code(disconnected))
     data = protocol.arrange(pair)
-    how = f"{type(protocol).__name__}.{digest(of_code(type(protocol)), of_value(protocol))}"
-    return pair.altered(how, dataset=data, whole=data)
+    name = f"{type(protocol).__name__}.{digest(*code, of_value(protocol))}"
+    return pair.altered(name, dataset=data, whole=data, **networks)
+
+
+def _disconnected(pair: Pair, how: Disconnection) -> dict[str, Later]:
+    """Networks that see one cell of a grid, by name; NotApplicableError if there can be none."""
+    images = pair.images[:2]
+
+    def make() -> Forms:
+        built = disconnected(pair.network, images, how)
+        grids = laid_out(images, how.side)
+        return Forms(built, grids, pair.forms.spec, pair.forms.precision)
+
+    forms = Later(make)
+    if not how.apart:
+        forms.value  # noqa: B018  # whether it can be cut
+    return {name: Later(partial(_form, forms, name)) for name in NETWORKS}
+
+
+def _form(forms: Later, name: str) -> Any:
+    return getattr(forms.value, name)
 
 
 def check(pair: Pair) -> None:
     """Raise ModelError unless the network maps images to finite logits of the dataset's classes."""
     images, data = pair.images[:2], pair.dataset
-    with torch.inference_mode():
-        output = pair.predictor(images)
     where = f"model {pair.model!r} on dataset {data.name!r}"
+    try:
+        with torch.inference_mode():
+            output = pair.predictor(images)
+    except Exception as error:
+        if isinstance(error, AttrcheckError) or exhausted(error):
+            raise
+        raise refusal(error, pair.forms.built, images, where) from error
     check_logits(output, len(images), data.classes, where)

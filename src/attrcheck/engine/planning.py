@@ -28,6 +28,7 @@ from attrcheck.tensors.batching import (
     samples_at_once,
 )
 from attrcheck.training.finetuning import recipe_for
+from attrcheck.training.weights import weights_path
 
 TRIED = 2
 """Images that passes are counted and measured on."""
@@ -157,7 +158,7 @@ class _Planned:
             disk += images * len(self.methods) * cost.rows
         there, back = self._passes(self.attributed)
         for tuning, images in attributed.items():
-            learnt = self._learnt() if tuning else 0
+            learnt = self._learnt(tuning) if tuning else 0
             forward += images * there + learnt
             backward += images * back + learnt
             disk += images * len(self.attributed) * _pixels(self.pair.images) * FLOAT
@@ -180,11 +181,12 @@ class _Planned:
         """Of one map of each, forward and backward."""
         return sum(m.passes[0] for m in methods), sum(m.passes[1] for m in methods)
 
-    def _learnt(self) -> int:
+    def _learnt(self, tuning: Tuning) -> int:
         """Images that go through the network to fine-tune it; none where it ships fine-tuned."""
         dataset, model = self.cases[0].dataset, self.cases[0].model
         data = self.lab.loader.trained(dataset, model).data
-        if models.get(model).embedded or data.training is None:
+        ships = models.get(model).embedded and weights_path(dataset, model, tuning.key).exists()
+        if ships or data.training is None:
             return 0
         return recipe_for(dataset).epochs * len(data.training()[1])
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import bdtrc
-from torch import Tensor
+from torch import Tensor, nn
 
-from attrcheck.errors import ModelError
+from attrcheck.errors import ModelError, text_of
 
 LEAST_IMAGES = 30
 """With fewer, an accuracy says too little."""
@@ -39,6 +39,26 @@ def check_logits(output: Any, images: int, classes: int, where: str) -> None:
             f"{where}: the outputs are probabilities, as each row sums to one; let the network "
             "return logits: leave out its last softmax"
         )
+
+
+def refusal(error: Exception, network: nn.Module, images: Tensor, where: str) -> ModelError:
+    """What to say of a network that cannot be run on its images."""
+    wanted = images.dtype
+    others = {part.dtype for part in network.parameters() if part.is_floating_point()} - {wanted}
+    remedy = "does it want pictures of another size, or other channels?"
+    if others:
+        remedy = (
+            f"its weights are {_name(others.pop())} and images {_name(wanted)}; convert it by "
+            "network.float()"
+        )
+    return ModelError(
+        f"{where} raised {type(error).__name__} for images {list(images.shape)}: "
+        f"{' '.join(text_of(error).split())}; {remedy}"
+    )
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def are_probabilities(output: Tensor) -> bool:

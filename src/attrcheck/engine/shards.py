@@ -36,16 +36,16 @@ from attrcheck.tensors.batching import limited_to
 class Shard:
     """Some images of a case at work: what its methods share, and what is observed of each.
 
-    number: which shard. images: how many of its images the protocol scores. load: gives the pair,
-    again after a method has spoilt it. plain: the same with the images of the dataset, where the
-    protocol arranges others.
+    number: which shard. images: how many of its images the protocol scores. load: gives the pair
+    as a protocol, or a part of it, wants it, again after a method has spoilt it. plain: the same
+    with the images of the dataset, where the protocol arranges others.
     """
 
     case: Case
     protocol: Protocol
     settings: Settings
     store: Store
-    load: Callable[[], Pair]
+    load: Callable[[Protocol], Pair]
     plain: Callable[[], Pair]
     number: int
     images: int
@@ -58,7 +58,7 @@ class Shard:
     @property
     def pair(self) -> Pair:
         """The loaded pair."""
-        return self.load()
+        return self.load(self.protocol)
 
     @cached_property
     def intact(self) -> Rows:
@@ -108,16 +108,17 @@ class Shard:
 
     def observe(self, method: Method, wait: bool = True) -> Entry | Outcome:
         """What the protocol observed of the method, from the store if nothing has changed."""
+        if self._parts:
+            return _together(
+                {name: part.observe(method, wait) for name, part in self._parts.items()},
+                apart=self.protocol.arranges,
+            )
         try:
             reason = refusal(method, self.pair, self.store)
         except NotApplicableError as error:
             reason = str(error)
         if reason:
             return Outcome("not_applicable", reason)
-        if self._parts:
-            return _together(
-                {name: part.observe(method, wait) for name, part in self._parts.items()}
-            )
         pair, protocol = self.pair, self.protocol
 
         def compute() -> Entry:
@@ -182,17 +183,27 @@ class Shard:
         return keys.of_training(self.pair.reference) if self.protocol.training_images else ""
 
 
-def _together(parts: Mapping[str, Entry | Outcome]) -> Entry | Outcome:
-    """What several protocols observed of one method, as one entry."""
+def _together(parts: Mapping[str, Entry | Outcome], apart: bool) -> Entry | Outcome:
+    """What several protocols observed of one method, as one entry.
+
+    apart: whether each had maps of its own, so that what these cost adds up.
+    """
     for observed in parts.values():
         if isinstance(observed, Outcome):
             return observed
     entries = {name: entry for name, entry in parts.items() if isinstance(entry, Entry)}
-    first, *others = entries.values()
-    passes = np.array([entry.info["passes"]["observation"] for entry in (first, *others)])
-    counted = {**first.info["passes"], "observation": passes.sum(axis=0).tolist()}
+    facts = [entry.info for entry in entries.values()]
+
+    def summed(name: str) -> list[float]:
+        passes: list[float] = np.sum([fact["passes"][name] for fact in facts], axis=0).tolist()
+        return passes
+
+    info = {**facts[0], "passes": {**facts[0]["passes"], "observation": summed("observation")}}
+    if apart:
+        info["seconds"] = sum(fact["seconds"] for fact in facts)
+        info["passes"]["attribution"] = summed("attribution")
     rows = named({name: entry.arrays for name, entry in entries.items()})
-    return Entry(rows, {**first.info, "passes": counted}, _origin([first, *others]))
+    return Entry(rows, info, _origin(entries.values()))
 
 
 def _origin(entries: Iterable[Entry]) -> Origin:

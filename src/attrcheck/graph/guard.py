@@ -44,14 +44,16 @@ class Snapshot:
         modules = dict(model.named_modules())
         if state.keys() != self.state.keys() or modules.keys() != self.modes.keys():
             return "changed the parts of the model"
+        for name, module in modules.items():
+            if module.training != self.modes[name]:  # first, as it is why batch norms count on
+                where = name or "the model itself"
+                return f"changed the mode of the model ({where}): it must stay in eval mode"
         same = which_equal((value, state[name].detach()) for name, value in self.state.items())
         for name, is_same in zip(self.state, same, strict=True):
             if not is_same:
                 return f"changed the weights of the model ({name})"
         for name, module in modules.items():
             where = name or "the model itself"
-            if module.training != self.modes[name]:
-                return f"changed the mode of the model ({where}): it must stay in eval mode"
             if _hooks(module) != self.hooks[name]:
                 return f"left hooks on the model ({where}), or removed some"
             part, forward = self.parts[name]

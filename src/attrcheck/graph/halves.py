@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from torch import fx, nn
 
-from attrcheck.graph.nodes import module_of, no_graph
+from attrcheck.graph.nodes import module_of, no_graph, partial
 
 NO_MIDDLE = "no tensor between two convolutions holds all that the rest of the model sees"
 
@@ -19,20 +21,26 @@ def needs_middle(model: nn.Module) -> str | None:
 def middle(model: fx.GraphModule) -> fx.Node | None:
     """The last node, of those that hold all that follows, with about half of the convolutions
     before it; None if there is none between two convolutions."""
-    order = {node: place for place, node in enumerate(model.graph.nodes)}
-    dependent = _dependent(model.graph)
-    total = sum(type(module_of(model, node)) is nn.Conv2d for node in order)
-    before, reach = 0, 0
-    cuts: dict[int, fx.Node] = {}
-    for node, place in order.items():
+    total = sum(type(module_of(model, node)) is nn.Conv2d for node in model.graph.nodes)
+    before, cuts = 0, dict[int, fx.Node]()
+    narrow, parts = set(waists(model)), partial(model)
+    for node in model.graph.nodes:
         before += type(module_of(model, node)) is nn.Conv2d
-        if node in dependent:
-            # Nothing from before this node is read after it.
-            if reach <= place and 0 < before < total:
-                cuts[before] = node
-            reach = max([reach, *(order[user] for user in node.users)])
+        if node in narrow - parts and 0 < before < total:
+            cuts[before] = node
     nearest = min(cuts, key=lambda count: abs(2 * count - total), default=0)
     return cuts.get(nearest)
+
+
+def waists(model: fx.GraphModule) -> Iterator[fx.Node]:
+    """The nodes that hold all that follows: nothing from before them is read after them."""
+    order = {node: place for place, node in enumerate(model.graph.nodes)}
+    dependent, reach = _dependent(model.graph), 0
+    for node, place in order.items():
+        if node in dependent:
+            if reach <= place:
+                yield node
+            reach = max([reach, *(order[user] for user in node.users)])
 
 
 def halves(model: nn.Module) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -42,6 +50,11 @@ def halves(model: nn.Module) -> tuple[fx.GraphModule, fx.GraphModule]:
     cut = middle(model)
     if cut is None:
         raise ValueError(NO_MIDDLE)
+    return split(model, cut)
+
+
+def split(model: fx.GraphModule, cut: fx.Node) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """What is before a waist, with it, and what is after it, made of the model's own modules."""
     nodes = list(model.graph.nodes)
     place = nodes.index(cut)
     tail = fx.Graph()

@@ -59,6 +59,18 @@ class Concat(nn.Module):
         return torch.cat(parts, self.dim)
 
 
+class Crop(nn.Module):
+    """A box of maps, the rest cut off; made visible."""
+
+    def __init__(self, top: int, left: int, height: int, width: int) -> None:
+        super().__init__()
+        self.rows, self.columns = slice(top, top + height), slice(left, left + width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What is inside."""
+        return x[:, :, self.rows, self.columns]
+
+
 class Mean(nn.Module):
     """The mean over places or tokens of each image, which is a pooling."""
 
@@ -98,7 +110,8 @@ UPSAMPLED = ("nearest", "nearest-exact", "bilinear")
 """Ways to enlarge whose weights are never negative."""
 PADS: Kinds = (nn.ZeroPad2d, nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d)
 SHAPES: Kinds = (
-    *(Concat, nn.Flatten, nn.Unflatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
+    *(Concat, Crop, nn.Flatten, nn.Unflatten),
+    *(nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
     *PADS,
 )
 LINEAR: Kinds = (

@@ -8,7 +8,7 @@ from torch import Tensor, fx, nn
 
 from attrcheck.graph.grids import Place, places, pools
 from attrcheck.graph.kinds import SHAPE_CALLS, Mean, Product
-from attrcheck.graph.nodes import call_name, module_of
+from attrcheck.graph.nodes import call_name, module_of, partial
 
 
 def attentions(model: fx.GraphModule) -> list[fx.Node]:
@@ -38,7 +38,8 @@ def evidence(model: fx.GraphModule) -> fx.Node | None:
     if not _averages_all(pool):
         return None
     (before,) = node.all_input_nodes
-    return before if isinstance(module_of(model, before), nn.Conv2d) else None
+    convolves = isinstance(module_of(model, before), nn.Conv2d)
+    return before if convolves and before not in partial(model) else None
 
 
 def _averages_all(pool: nn.Module | None) -> bool:
@@ -53,15 +54,19 @@ def last_stage(model: fx.GraphModule, images: Tensor) -> Place | None:
 
     That is where Grad-CAM looks. Poolings and linear layers on tokens aside: a class token listens
     to the others for the last time when these enter the last attention, and its query, key and
-    value are part of that. A convolution that classifies is not a stage if there is another.
+    value are part of that. A convolution that classifies is not a stage if there is another, and
+    nothing is that sees a part of the image only.
     """
     nodes = {node.name: node for node in model.graph.nodes}
     order = {name: place for place, name in enumerate(nodes)}
     first = min((order[name] for name in nodes if _convolves(model, nodes[name])), default=inf)
+    parts = partial(model)
     behind = [
         place
         for place in places(model, images)
-        if order[place.name] >= first and not pools(model, nodes[place.name])
+        if order[place.name] >= first
+        and not pools(model, nodes[place.name])
+        and nodes[place.name] not in parts
     ]
     stages = [place for place in behind if not _projects(model, nodes[place.name], place)]
     stages = [place for place in stages if place.heard] or stages

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from torch import fx, nn
 
-from attrcheck.graph.kinds import NORMS, SCALINGS
+from attrcheck.graph.kinds import NORMS, SCALINGS, Concat, Crop
 
 QUERIES = ("size", "dim", "numel", "getattr")
 TURNS = ("T", "mT", "H", "mH")
@@ -14,6 +14,9 @@ NDIM = "ndim"
 """Where a node says how many axes its tensor has, if that is known."""
 NOT_TRACED = "not_traced"
 """The attribute in which a network that could not be traced says why."""
+PART = "the model looks at a part of the image only, and no grid of its cells covers all of it"
+ACROSS = (2, 3)
+"""The axes along which maps lie side by side."""
 
 
 def call_name(node: fx.Node) -> str:
@@ -80,3 +83,20 @@ def _scales(node: fx.Node, tensors: set[fx.Node]) -> bool:
         and sum(argument in operands for argument in node.args) == 1
         and (not divides or node.args[0] in operands)
     )
+
+
+def partial(model: fx.GraphModule) -> set[fx.Node]:
+    """The nodes that see a part of the image only: what is cut out, until it is put together."""
+    parts: set[fx.Node] = set()
+    for node in model.graph.nodes:
+        module = module_of(model, node)
+        joins = isinstance(module, Concat) and module.dim in ACROSS
+        if isinstance(module, Crop) or (not joins and parts.intersection(node.all_input_nodes)):
+            parts.add(node)
+    return parts
+
+
+def sees_all(model: fx.GraphModule) -> bool:
+    """Whether something in a network sees all of the image."""
+    parts = partial(model)
+    return any(node not in parts for node in model.graph.nodes if node.op == "call_module")

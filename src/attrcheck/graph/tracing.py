@@ -13,11 +13,11 @@ from torch import Tensor, fx, nn
 from torch.fx.proxy import Attribute
 
 from attrcheck.graph.bcos import BcosConv2d, Encode
-from attrcheck.graph.kinds import Add, Concat, Mean, Multiply, Product, Sum, Unit
+from attrcheck.graph.kinds import Add, Concat, Crop, Mean, Multiply, Product, Sum, Unit
 from attrcheck.graph.nodes import NDIM
 from attrcheck.graph.sketches import Sketches, UnknownError
 
-LEAVES = (Add, Multiply, Product, Concat, Mean, Sum, Unit, BcosConv2d, Encode)
+LEAVES = (Add, Multiply, Product, Concat, Crop, Mean, Sum, Unit, BcosConv2d, Encode)
 """Modules that are one node of a graph, as layers of torch are: those of an already prepared graph,
 and what rules for B-cos networks act on."""
 

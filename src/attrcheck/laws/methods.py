@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from attrcheck.contracts import Method, Pair
 from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.probes import doubled, half_blind, mirrored, rewritten, without_biases
+from attrcheck.methods.integrated import background
 
 Law: TypeAlias = Callable[[Method, Pair], None]
 Maps: TypeAlias = NDArray[np.float32]
@@ -71,6 +72,17 @@ def law_it_keeps_completeness(method: Method, pair: Pair) -> None:
     _adds_up(method, pair, method.axioms["completeness"], zero)
 
 
+def law_it_keeps_completeness_in_mean(method: Method, pair: Pair) -> None:
+    """The map sums to f(x) - the mean of f(b), b the first images of the dataset."""
+    within = method.axioms["completeness_in_mean"]
+    _adds_up(method, pair, within, background(pair.reference, pair.images))
+
+
+def law_it_keeps_conservation(method: Method, pair: Pair) -> None:
+    """The map sums to f(x)."""
+    _adds_up(method, pair, method.axioms["conservation"])
+
+
 def law_it_keeps_conservation_without_biases(method: Method, pair: Pair) -> None:
     """The map sums to f(x) if the network adds nothing to the signal."""
     bare = without_biases(pair.given(method))
@@ -111,6 +123,8 @@ CLAIMED: dict[str, Law] = {
     law.__name__.removeprefix("law_it_keeps_"): law
     for law in (
         law_it_keeps_completeness,
+        law_it_keeps_completeness_in_mean,
+        law_it_keeps_conservation,
         law_it_keeps_conservation_without_biases,
         law_it_keeps_dummy_feature,
         law_it_keeps_symmetry,
@@ -118,7 +132,7 @@ CLAIMED: dict[str, Law] = {
         law_it_keeps_scaling,
     )
 }
-"""By axiom. Others are claimed of networks of one kind, or in the mean over a dataset."""
+"""By axiom: one for each that the check `axioms` knows."""
 
 
 def _maps(method: Method, pair: Pair) -> Maps:
@@ -135,13 +149,13 @@ def _seed(pair: Pair) -> int:
     return int(pair.images.abs().sum() * 1000) % 2**31
 
 
-def _adds_up(method: Method, pair: Pair, within: float, baseline: Tensor | None = None) -> None:
-    """The sum of a map is f(x) - f(baseline), or f(x); relative to its values without signs."""
+def _adds_up(method: Method, pair: Pair, within: float, baselines: Tensor | None = None) -> None:
+    """The sum of a map is f(x) - the mean of f over baselines; relative to its values unsigned."""
     network = pair.given(method)
     with torch.no_grad():
         wanted = network(pair.images)
-        if baseline is not None:
-            wanted = wanted - network(baseline)
+        if baselines is not None:
+            wanted = wanted - network(baselines).mean(0)
     right = wanted.gather(1, pair.labels[:, None])[:, 0].double().cpu().numpy()
     maps = _maps(method, pair).astype(np.float64)
     sums, sizes = maps.sum((1, 2)), np.maximum(np.abs(maps).sum((1, 2)), np.abs(right))

@@ -9,11 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset
+from attrcheck.graph.bcos import BcosConv2d, Encode
 from attrcheck.models.vit import Block
 
-Kind: TypeAlias = Literal["plain", "residual", "attention"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+General: TypeAlias = Literal["plain", "residual", "attention"]
+Special: TypeAlias = Literal["bcos", "patches"]
+Kind: TypeAlias = General | Special
+KINDS: tuple[General, ...] = get_args(General)
+SPECIAL: tuple[Special, ...] = get_args(Special)
+"""For methods that suit none of the others: networks that explain themselves."""
 SIDE, CHANNELS, CLASSES, WIDTH, PATCH = 12, 3, 3, 8, 3
+MEAN, STD = (0.5,) * CHANNELS, (0.25,) * CHANNELS
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,8 @@ class Network:
 
     plain: convolutions, each with a batch norm and a ReLU, the first with a maximum over 2x2 places
     behind it. residual: the same with shortcuts. attention: patches of 3x3 pixels and a class
-    token. depth: convolutions or blocks.
+    token. bcos: B-cos transforms of the encoded image. patches: logits are the mean of what is
+    found in each patch, as in a BagNet. depth: convolutions or blocks.
     """
 
     kind: Kind = "plain"
@@ -34,12 +41,30 @@ class Network:
         """The network, in eval mode."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            network = Tokens(self.depth) if self.kind == "attention" else self._convolutions()
+            network = self._network()
             for part in network.modules():
                 if isinstance(part, nn.BatchNorm2d):
                     assert part.running_mean is not None
                     part.running_mean.normal_(0, 0.3)
         return network.eval().requires_grad_(False)
+
+    def _network(self) -> nn.Module:
+        if self.kind == "attention":
+            return Tokens(self.depth)
+        if self.kind == "bcos":
+            return self._bcos()
+        return self._patches() if self.kind == "patches" else self._convolutions()
+
+    def _bcos(self) -> nn.Module:
+        widths = [2 * CHANNELS, *[WIDTH] * self.depth]
+        parts = (BcosConv2d(inputs, WIDTH, 3, 1, 1) for inputs in widths[:-1])
+        end = (BcosConv2d(WIDTH, CLASSES, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        return nn.Sequential(Encode(MEAN, STD), *parts, *end)
+
+    def _patches(self) -> nn.Module:
+        parts = (_convolution(inputs) for inputs in (CHANNELS, *[WIDTH] * (self.depth - 1)))
+        end = (nn.Conv2d(WIDTH, CLASSES, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        return nn.Sequential(*parts, *end)
 
     def _convolutions(self) -> nn.Module:
         first = _convolution(CHANNELS)
@@ -54,8 +79,7 @@ class Network:
         images = torch.rand(self.count, CHANNELS, SIDE, SIDE, generator=generator)
         labels = torch.randint(CLASSES, (self.count,), generator=generator)
         ids = tuple(f"noise/{at}" for at in range(self.count))
-        mean, std = (0.5,) * CHANNELS, (0.25,) * CHANNELS
-        return Dataset("noise", images, labels, CLASSES, mean, std, ids)
+        return Dataset("noise", images, labels, CLASSES, MEAN, STD, ids)
 
 
 class Shortcut(nn.Module):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from attrcheck.graph.landmarks import attentions
-from attrcheck.graph.nodes import call_name, module_of, no_graph
+from attrcheck.graph.nodes import PART, call_name, module_of, no_graph, sees_all
 from attrcheck.methods import method
 from attrcheck.methods._rules import ruled
 from attrcheck.methods.lrp_attention import CALLS, KINDS, uncovered
@@ -95,6 +95,8 @@ def needs_attention(model: nn.Module) -> str | None:
     softmaxes = attentions(model)
     if not softmaxes:
         return "the model has no attention"
+    if not sees_all(model):
+        return PART
     nodes = list(model.graph.nodes)
     first, last = nodes.index(softmaxes[0]), nodes.index(softmaxes[-1])
     if not any(isinstance(module_of(model, node), nn.Conv2d) for node in nodes[:first]):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch.nn import functional as F
 
+from attrcheck.graph.tails import Tail
 from attrcheck.methods import method
 from attrcheck.methods.noise import OURS, Noise, noisy
 from attrcheck.methods.stages import (
@@ -15,13 +17,17 @@ from attrcheck.methods.stages import (
     grad_cam,
     needs_stage,
     stage_activations,
+    stage_of,
     stage_tensors,
 )
-from attrcheck.tensors.batching import in_batches
+from attrcheck.tensors.batching import in_batches, samples_at_once
 from attrcheck.tensors.images import enlarge
 
 CHANNELS = 128
 """Of the last stage of the widest embedded families; a map costs one pass per channel, and one."""
+TAILS = 16
+"""Passes that take as long as those of what follows the last stage, one per channel: the most of
+the embedded families."""
 
 
 @method(
@@ -159,3 +165,81 @@ def smooth_gradcam_pp(
     Maps, not derivatives alone: behind a global mean and a linear head these know no noise.
     """
     return noisy(partial(gradcam_pp, stage=stage), model, images, targets, seeds, noise)
+
+
+@method(
+    "ablation_cam",
+    default=False,
+    family="cam",
+    passes=(TAILS + 1, 0),
+    reference="Desai and Ramaswamy 2020",
+    not_applicable=needs_stage,
+    constant=ALL_ZERO,
+)
+def ablation_cam(
+    model: nn.Module, images: Tensor, targets: Tensor, *, stage: str | None = None
+) -> Tensor:
+    """relu(sum of w_k A_k), w_k = f(x) - f(x with A_k = 0): what the class loses without it.
+
+    Dividing by f(x), as published, would scale the map as a whole, and turn it over below zero.
+    """
+    node, layout = stage_of(model, images, stage)
+    assert isinstance(model, fx.GraphModule)
+    # As many copies of each image as fill a batch, each without a channel of its own.
+    copies = max(1, samples_at_once(model, images) // len(images))
+
+    def cams(part: slice) -> Tensor:
+        some, chosen = (tensor[part].repeat_interleave(copies, 0) for tensor in (images, targets))
+        tail = Tail(model, node, some.detach())
+        activations = layout.maps(tail.values)
+        channels = activations.shape[1]
+        numbers = torch.arange(channels, device=images.device)
+        drops = []
+        for first in range(0, channels, copies):
+            ablated = first + torch.arange(len(some), device=images.device) % copies
+            kept = (numbers != ablated[:, None])[:, :, None, None]
+            logits = tail.logits_of(layout.put(activations * kept, tail.values))
+            drop = (tail.logits - logits).gather(1, chosen[:, None])
+            drops.append(drop.view(-1, copies))
+        weights = torch.cat(drops, 1)[:, :channels, None, None]
+        return combine(weights, activations[::copies], images)
+
+    with torch.no_grad():
+        return torch.cat(list(in_batches(cams, len(images), model, images)))
+
+
+@method(
+    "eigencam",
+    default=False,
+    family="cam",
+    passes=(1, 0),
+    reference="Muhammad and Yeasin 2020",
+    not_applicable=needs_stage,
+    constant="the same everywhere if all cells of the stage are alike",
+)
+def eigencam(
+    model: nn.Module, images: Tensor, targets: Tensor, *, stage: str | None = None
+) -> Tensor:
+    """sum over k of v_k A_k, v = the first right singular vector of A [cells, channels].
+
+    Of no class. v is known up to its sign, which is chosen so that the map's sum is not negative;
+    where no A_k is negative, no cell is. As published, A is not centred.
+    """
+    with torch.no_grad():
+        activations, _ = stage_activations(model, images, stage)
+        return enlarge(principal(activations), images)
+
+
+def principal(activations: Tensor) -> Tensor:
+    """Maps [N, K, h, w] projected on their first right singular vector: [N, h, w]."""
+    cells = activations.flatten(2)
+    # The smaller of the two matrices of products: its last eigenvector is singular on that side.
+    few_cells = cells.shape[2] <= cells.shape[1]
+    products = cells.mT @ cells if few_cells else cells @ cells.mT
+    vector = torch.linalg.eigh(products).eigenvectors[:, :, -1:]
+    if few_cells:
+        vector = F.normalize(cells @ vector, dim=1)
+    # Projected last, so that cells that are alike stay so, and those that are zero.
+    projections = (vector * cells).sum(1)
+    projections = torch.where(projections.sum(1, keepdim=True) < 0, -projections, projections)
+    return projections.view(len(activations), *activations.shape[2:])

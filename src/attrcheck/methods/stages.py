@@ -13,7 +13,7 @@ from attrcheck.errors import suggest
 from attrcheck.graph.grids import Layout, Place, places, widths
 from attrcheck.graph.kinds import Product
 from attrcheck.graph.landmarks import last_stage
-from attrcheck.graph.nodes import call_name, module_of, no_graph
+from attrcheck.graph.nodes import PART, call_name, module_of, no_graph, sees_all
 from attrcheck.tensors.images import enlarge
 
 FINEST_PATCHES = 4
@@ -149,4 +149,6 @@ def needs_maps(model: nn.Module) -> str | None:
         attended = attended or attends or "attention" in call
     if not convolved:
         return "the model has no convolution"
+    if not sees_all(model):
+        return PART
     return ATTENDED if attended else None

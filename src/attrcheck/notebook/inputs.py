@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attrcheck.contracts import Dataset, Method
+from attrcheck.datasets import counted
 from attrcheck.datasets.receiving import labels_of, masks_of, tensor_of
 from attrcheck.engine.pairs import Pair, pair_of
-from attrcheck.engine.plausibility import check_logits
-from attrcheck.errors import AttrcheckError, text_of
+from attrcheck.engine.plausibility import check_logits, refusal
+from attrcheck.errors import AttrcheckError
 from attrcheck.graph.outputs import unwrapped
 from attrcheck.methods import method as methods
 
@@ -73,10 +74,9 @@ def pair_for(
         raise InputError(f"the model is a {type(model).__name__}, not a torch.nn.Module")
     if name.count("-") != 1:
         raise InputError(f"the name {name!r} is not of the form DATASET-MODEL")
-    if training := [at or "itself" for at, part in model.named_modules() if part.training]:
-        raise InputError(
-            f"the model is in training mode (first: {training[0]!r}): call model.eval() before"
-        )
+    if training := [at for at, part in model.named_modules() if part.training]:
+        which = f"part {training[0]!r} of the model" if training[0] else "the model"
+        raise InputError(f"{which} is in training mode: call model.eval() before")
     pixels = images_of(images, "images", given=std is not None).to(**_place(model))
     channels = pixels.shape[1]
     means = per_channel(0.0 if mean is None else mean, channels, "mean")
@@ -122,6 +122,7 @@ def images_of(images: Array, what: str, given: bool = False) -> Tensor:
     shape = list(tensor.shape)
     if tensor.ndim != 4 or not tensor.numel():
         remedy = "; for a single image write images[None]" if tensor.ndim == 3 else ""
+        remedy = remedy if tensor.numel() else ": there are no images"
         raise InputError(f"{what} must be [N, C, H, W], not {shape}{remedy}")
     if shape[3] in CHANNELS and shape[1] not in CHANNELS:
         raise InputError(
@@ -195,10 +196,7 @@ def _network(model: nn.Module, images: Tensor) -> tuple[nn.Module, int]:
     except AttrcheckError:
         raise
     except Exception as error:
-        raise InputError(
-            f"the model raised {type(error).__name__} for images {list(images[:2].shape)}: "
-            f"{text_of(error)}"
-        ) from error
+        raise InputError(str(refusal(error, model, images[:2], "the model"))) from error
     if not isinstance(output, Tensor) or output.ndim != 2:
         told = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
         raise InputError(f"the model returns {told}, and not logits [N, classes], a row per image")
@@ -217,6 +215,7 @@ def _targets(given: Any, images: int, classes: int) -> Tensor:
         at = int(wrong.int().argmax())
         raise InputError(
             f"target {int(targets[at])} of image {at} is not one of the model's {classes} classes"
+            f"{counted(targets.tolist(), classes)}"
         )
     return targets
 

@@ -35,8 +35,8 @@ class Controller:
     """The hooks of the process that gathers; on xdist workers there is none.
 
     problem: what makes the selection useless, noticed while items were generated.
-    refused: whether gates or the baseline were, so that nothing runs. baseline: the report to
-    compare with. lines: of the report, for the terminal. nodes: the xdist workers.
+    refused: whether names, gates or the baseline were, so that nothing runs. baseline: the report
+    to compare with. lines: of the report, for the terminal. nodes: the xdist workers.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -106,6 +106,7 @@ class Controller:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Refuse a selection that turned out to be empty, and gates on what it does not have."""
         if self.problem:
+            self.refused = True
             raise pytest.UsageError(f"attrcheck: {self.problem}")
         if collecting.ours(items):
             self._prepare(collecting.named(self.config))

@@ -131,7 +131,12 @@ OPTIONS = [
     Option("fresh", "compute everything anew", False, "bool"),
     Option("verify", "share of the store to compute again and compare", "0", metavar="SHARE"),
     Option("report", "print the leaderboard, write report.html and its kin", False, "bool"),
-    Option("weights", f"what weighs alike on the board: {', '.join(WEIGHTS)}", "equal"),
+    Option(
+        "weights",
+        f"what weighs alike on the board: {', '.join(WEIGHTS)}",
+        "equal",
+        metavar="WHAT",
+    ),
     Option("report_dir", "folder of the report", "attr-report", metavar="DIR"),
     Option("baseline", "a report to compare the run with, for gates too", "", metavar="FILE"),
     Option("gate", 'a rule the run must keep, e.g. "my_method.meta_rank >= 0"', [], "linelist"),

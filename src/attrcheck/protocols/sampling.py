@@ -7,8 +7,8 @@ with each is observed once, for all methods.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,6 @@ from attrcheck.protocols.responses import losses
 from attrcheck.ranks import pearson
 from attrcheck.removal import removal as removals
 from attrcheck.store.seeds import derive
-from attrcheck.tensors.draws import shuffles, uniform_draws
 from attrcheck.tensors.transfers import exact, fetched, sent
 
 TIE = 1e-9
@@ -41,8 +40,21 @@ class Sets(ABC):
         """Its name in the store."""
 
     @abstractmethod
-    def masks(self, seeds: tuple[int, ...], height: int, width: int) -> Iterator[Tensor]:
-        """One set after another, [N, H, W] with True where a pixel is taken away."""
+    def draw(self, rng: np.random.Generator, height: int, width: int) -> NDArray[np.bool_]:
+        """The sets of one image, [sets, H, W] with True where a pixel is taken away."""
+
+    def masks(self, seeds: tuple[int, ...], height: int, width: int) -> tuple[Tensor, ...]:
+        """One set after another, [N, H, W] each."""
+        return drawn(self, seeds, height, width)
+
+
+@functools.lru_cache(maxsize=1)
+def drawn(sets: Sets, seeds: tuple[int, ...], height: int, width: int) -> tuple[Tensor, ...]:
+    """The sets of a batch, which all methods ask for."""
+    of_images = [
+        sets.draw(np.random.default_rng(derive(seed, "sets")), height, width) for seed in seeds
+    ]
+    return torch.from_numpy(np.stack(of_images, axis=1)).unbind()
 
 
 @dataclass(frozen=True)
@@ -58,14 +70,15 @@ class Pixels(Sets):
         """All that decides the sets."""
         return f"pixels.{'_'.join(map(str, self.at))}.{self.of}.{self.samples}"
 
-    def masks(self, seeds: tuple[int, ...], height: int, width: int) -> Iterator[Tensor]:
+    def draw(self, rng: np.random.Generator, height: int, width: int) -> NDArray[np.bool_]:
         """The samples of one size, then those of the next, which hold them."""
-        counts = pixel_counts(height * width, self.at, self.of)
-        for count in counts:
-            for orders in _samples(seeds, self.samples):
-                gone = torch.zeros(len(seeds), height * width, dtype=torch.bool)
-                gone.scatter_(1, shuffles(orders, height * width)[:, :count], True)
-                yield gone.view(-1, height, width)
+        draws = rng.random((self.samples, height * width))
+        last = [count - 1 for count in pixel_counts(height * width, self.at, self.of)]
+        limits = np.partition(draws, [at for at in last if at >= 0], axis=1)
+        gone = [
+            draws <= limits[:, at, None] if at >= 0 else np.zeros_like(draws, bool) for at in last
+        ]
+        return np.concatenate(gone).reshape(-1, height, width)
 
 
 @dataclass(frozen=True)
@@ -80,28 +93,17 @@ class Squares(Sets):
         """All that decides the sets."""
         return f"squares.{self.of}.{self.samples}"
 
-    def masks(self, seeds: tuple[int, ...], height: int, width: int) -> Iterator[Tensor]:
+    def draw(self, rng: np.random.Generator, height: int, width: int) -> NDArray[np.bool_]:
         """One square after another."""
-        for places in _samples(seeds, self.samples):
-            draws = uniform_draws(places, (2,))
-            down, right = (
-                self._stretch(draw, side)
-                for draw, side in zip(draws.T, (height, width), strict=True)
-            )
-            yield down[:, :, None] & right[:, None, :]
+        down, right = (self._stretches(rng, side) for side in (height, width))
+        return np.asarray(down[:, :, None] & right[:, None, :])
 
-    def _stretch(self, draws: Tensor, side: int) -> Tensor:
-        """Where the square is along one side, [N, side]."""
+    def _stretches(self, rng: np.random.Generator, side: int) -> NDArray[np.bool_]:
+        """Where the squares are along one side, [samples, side]."""
         length = max(1, side // self.of)
-        start = (draws * (side - length + 1)).long()[:, None]
-        places = torch.arange(side)
-        return (places >= start) & (places < start + length)
-
-
-def _samples(seeds: tuple[int, ...], count: int) -> Iterator[tuple[int, ...]]:
-    """Seeds of each image, for one draw after another."""
-    for number in range(count):
-        yield tuple(derive(seed, "set", str(number)) for seed in seeds)
+        start = rng.integers(side - length + 1, size=(self.samples, 1))
+        places = np.arange(side)
+        return np.asarray((places >= start) & (places < start + length))
 
 
 @dataclass(frozen=True)

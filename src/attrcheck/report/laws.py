@@ -8,7 +8,7 @@ from attrcheck.report.types import Document
 MOST_SHOWN = 10
 MOST_IN_REASON = 300
 STATUSES = ("held", "broken", "not_applicable")
-NOTE = "Each was tried on small worlds that hypothesis invented; docs/laws.md says more."
+NOTE = "Each was tried on small worlds that hypothesis invented; see docs/explanation/laws.md."
 HEADERS = ("law", "of", "reason", "counterexample", "seed")
 
 

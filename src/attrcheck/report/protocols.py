@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from attrcheck.report.text import Table
 from attrcheck.report.types import Document
@@ -61,7 +62,7 @@ def _tuned(document: Document) -> list[Table]:
     rows = [
         [
             f"{case.dataset}-{case.model}",
-            f"{facts['removal']}, {facts['grid']}x{facts['grid']}",
+            _deleted(facts),
             _change(facts["accuracy"]),
             _change(facts["worst_cell"]),
             *("-" if value is None else f"{value:.3f}" for value in facts["similarity"].values()),
@@ -75,6 +76,14 @@ def _tuned(document: Document) -> list[Table]:
     difference = [f"difference: {name.replace('_', ' ')}" for name in names]
     headers = ["model", "deleted cell", "accuracy", "with the worst cell deleted", *difference]
     return [Table("Fine-tuned models", headers, rows)]
+
+
+def _deleted(facts: Mapping[str, Any]) -> str:
+    """What a model was fine-tuned to lose; models that ship know of cells alone."""
+    lost = f"{facts['grid']}x{facts['grid']}"
+    if facts.get("share"):
+        lost = f"random pixels, up to {facts['share']:.0%}"
+    return f"{facts['removal']}, {lost}"
 
 
 def _change(figure: Mapping[str, float]) -> str:

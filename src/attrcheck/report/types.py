@@ -109,7 +109,7 @@ class BoardEntry:
 
 @dataclass(frozen=True)
 class Separation:
-    """Which methods are told apart, all pairs at once at the 95% level; see docs/statistics.md.
+    """Which methods are told apart, at 95% for all pairs at once; docs/explanation/statistics.md.
 
     pairs: dataset x model pairs that were resampled; of a single one, only its images were.
     critical: how many standard errors a difference must have, for methods that took part in all

@@ -1,4 +1,4 @@
-"""Fine-tuning that accustoms a model to deleted cells: what IDSDS needs."""
+"""Fine-tuning that accustoms a model to deleted cells, as IDSDS needs, or pixels, as F-Fidelity."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ LOST = 0.5
 """The share of training images that lose a cell."""
 COPIES = 4
 """How often each validation image loses a cell."""
+MASKS = 256
+"""Sets of random pixels that a model is accustomed to lose."""
+WORST = 16
+"""Sets of them of which the worst is found."""
 COMPARED = 1000
 """Images at most that networks are compared on: they lie in memory."""
 
@@ -74,14 +78,22 @@ def recipe_for(dataset: str) -> TuningRecipe:
 
 @dataclass(frozen=True)
 class Deletion:
-    """Replaces cells of images; `keep` [cells, H, W] is False in the cell of that number."""
+    """Replaces cells of images; `keep` [cells, H, W] is False in the cell of that number.
+
+    Where random pixels are lost in place of cells, each set of them counts as one. worst: of how
+    many, from the first, the worst is found; None: of all.
+    """
 
     keep: Tensor
     remove: Removal
+    worst: int | None = None
 
     @classmethod
     def of(cls, data: Dataset, tuning: Tuning, device: torch.device) -> Deletion:
-        """Of the images of a dataset, cut into grid x grid equal cells, row by row."""
+        """Of the images of a dataset, in grid x grid equal cells, row by row, or at random."""
+        if tuning.share:
+            sets = _sets(tuning.share, data.images[:1]).to(device)
+            return cls(~sets, removal.get(tuning.removal), WORST)
         if tuning.grid < 2:
             raise DatasetError(f"dataset {data.name!r}: a grid needs more than one cell")
         try:
@@ -106,6 +118,15 @@ class Deletion:
         """Each image without one cell, all cells being equally likely."""
         cells = torch.randint(len(self.keep), (len(images),))
         return self(images, cells, torch.randint(2**62, (len(images),)).tolist())
+
+
+def _sets(share: float, images: Tensor) -> Tensor:
+    """Sets of random pixels, each of its own share of the image up to this one: [sets, H, W]."""
+    generator = torch.Generator().manual_seed(0)
+    height, width = images.shape[2:]
+    counts = (torch.rand(MASKS, 1, generator=generator) * int(share * height * width)).ceil()
+    draws = torch.rand(MASKS, height * width, generator=generator)
+    return (draws.argsort(1).argsort(1) < counts).view(-1, height, width)
 
 
 def finetune(
@@ -147,6 +168,7 @@ def finetune(
     return after.eval(), {
         "grid": tuning.grid,
         "removal": tuning.removal,
+        "share": tuning.share,
         "seed": seed,
         "epochs": recipe.epochs,
         "epoch": epoch,
@@ -172,7 +194,7 @@ def compare(
         facts["accuracy"][when] = accuracy(network, images, labels)
         facts["worst_cell"][when] = min(
             accuracy(network, delete(images, torch.full_like(labels, cell), seeds), labels)
-            for cell in range(len(delete.keep))
+            for cell in range(delete.worst or len(delete.keep))
         )
     prepared = [prepare(network, images[:2]) for network in (before, after)]
     facts["similarity"] = similarity(prepared[0], prepared[1], images, labels)

@@ -20,6 +20,8 @@ from attrcheck.training import WEIGHTS
 
 CHECKPOINTS = (25, 50, 75, 100)
 """Percentages of training after which weights are kept."""
+SHUFFLED = "shuffled"
+"""In place of a percentage: trained on shuffled labels."""
 WRAPPERS = ("state_dict", "model", "net")
 """Under which public files keep their state dict, if it does not lie at the top."""
 SHA256 = re.compile("[0-9a-f]{64}")
@@ -49,7 +51,7 @@ class WeightsError(AttrcheckError):
 def weights_path(
     dataset: str, model: str, checkpoint: int | str = 100, folder: Path = WEIGHTS
 ) -> Path:
-    """The file of one checkpoint: a percentage of training, or the key of a fine-tuning."""
+    """The file of one checkpoint: a percentage of training, SHUFFLED or the key of a tuning."""
     return folder / f"{dataset}-{model}" / f"{checkpoint}.safetensors"
 
 
@@ -119,7 +121,7 @@ def read_about(
         raise WeightsError(f"{path} is not JSON ({error}); {advice}") from error
     if not isinstance(about, dict) or not SHA256.fullmatch(str(about.get("sha256"))):
         raise WeightsError(f"{path} does not state a sha256; {advice}")
-    for fact, kinds in TUNED.items() if isinstance(checkpoint, str) else ():
+    for fact, kinds in TUNED.items() if _is_tuned(checkpoint) else ():
         if not isinstance(_look_up(about, fact), kinds):
             raise WeightsError(f"{path} does not state {fact} as it should; {advice}")
     return about
@@ -159,11 +161,15 @@ def _look_up(about: dict[str, Any], fact: str) -> Any:
     return value
 
 
+def _is_tuned(checkpoint: int | str) -> bool:
+    return isinstance(checkpoint, str) and checkpoint != SHUFFLED
+
+
 def _advice(dataset: str, model: str, checkpoint: int | str) -> str:
-    command = "train"
-    if isinstance(checkpoint, str):
+    command = "train --shuffled" if checkpoint == SHUFFLED else "train"
+    if _is_tuned(checkpoint):
         # tuned.<removal>_<grid>
-        removal, _, grid = checkpoint.partition(".")[2].rpartition("_")
+        removal, _, grid = str(checkpoint).partition(".")[2].rpartition("_")
         command = f"finetune --removal {removal} --grid {grid}"
     return f"reinstall attrcheck or run `attrcheck {command} --datasets {dataset} --models {model}`"
 

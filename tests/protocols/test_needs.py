@@ -11,11 +11,12 @@ from attrcheck.protocols import protocol as protocols
 from attrcheck.registry import RegistryError
 
 TRUTH = {"pointing_game", "relevance_mass", "relevance_rank"}
-TUNED = {"idsds", "idsds_2", "idsds_8", "idsds_blur", "idsds_random"}
+TUNED = {"idsds", "idsds_2", "idsds_8", "idsds_blur", "idsds_random", "f_fidelity"}
 RETRAINED = {"roar"}
 SIBLINGS = {"sds_2", "sds_8", "sds_blur", "sds_random", "srg"}
 SAMPLED = {"sensitivity_n", "infidelity", "faithfulness_correlation", "saco"}
-ASKED = {*SIBLINGS, *SAMPLED, "grid_pointing", *TUNED - {"idsds"}, *RETRAINED}
+GRIDS = {"grid_pointing", "difull", "dipart"}
+ASKED = {*SIBLINGS, *SAMPLED, *GRIDS, *TUNED - {"idsds"}, *RETRAINED}
 
 
 @dataclass(frozen=True)

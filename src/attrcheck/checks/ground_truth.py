@@ -50,11 +50,11 @@ def ground_truth(method: Method, pair: Pair) -> Verdict:
 def masked(pair: Pair) -> Pair | None:
     """The pair, or else the same model for the first dataset with masks that it knows.
 
-    One that is sampled, for its cost, comes last.
+    One that does not run unasked comes last.
     """
     if pair.dataset.masks is None:
         knows = models.get(pair.model).knows
-        cheap = sorted(datasets, key=lambda name: datasets.get(name).sampled)
+        cheap = sorted(datasets, key=lambda name: not datasets.get(name).default)
         names = (name for name in cheap if "masks" in datasets.get(name).offers and knows(name))
         if (name := next(names, None)) is None:
             return None

@@ -21,15 +21,14 @@ class DatasetSpec:
     offers: what it has besides images and labels, `masks` or a `training` split. Cases of protocols
     that need what is not offered are left out.
     depends: what else it depends on, as "file:PATH", "env:NAME" or "package:NAME".
-    sampled: whether, unless it is asked for, one embedded model stands for all in the profile
-    default, and smoke does without it.
+    default: whether it takes part unasked in any profile but full.
     """
 
     name: str
     load: Callable[[], Dataset | Pictures]
     offers: tuple[str, ...] = ()
     depends: Sequence[str] = ()
-    sampled: bool = False
+    default: bool = True
 
 
 dataset = Registry(

@@ -87,7 +87,7 @@ MEAN = (0.4582, 0.3621, 0.3403)
 STD = (0.2709, 0.2263, 0.2232)
 
 
-@dataset("objects", offers=("masks", "training"), sampled=True)
+@dataset("objects", offers=("masks", "training"), default=False)
 def objects() -> Dataset:
     """Held-out images with the mask of the object that decides each one's class."""
     images, labels, masks = generate(HELD_OUT, HELD_OUT_IMAGES)

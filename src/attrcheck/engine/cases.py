@@ -20,15 +20,19 @@ def table(
     """The cases that comma-separated globs select, those of one dataset x model side by side.
 
     Without a protocol selected, those that the profile runs unasked; without a model, smoke takes
-    only one of the embedded ones per dataset, in turn. Of a sampled dataset that is not selected,
-    default takes one embedded model, and smoke nothing. A case whose protocol needs what its
-    dataset or model does not offer is left out.
+    only one of the embedded ones per dataset, in turn. Without a dataset selected, those that the
+    profile takes unasked. A case whose protocol needs what its dataset or model does not offer is
+    left out.
     """
     needs = {
         name: set(protocols.get(name).make(profile).needs)
         for name in selected_protocols(protocol, profile)
     }
-    chosen_data = [datasets.get(name) for name in datasets.select(dataset)]
+    chosen_data = [
+        spec
+        for spec in map(datasets.get, datasets.select(dataset))
+        if asks(dataset) or profile == "full" or spec.default
+    ]
     chosen_models = [models.get(name) for name in models.select(model)]
     pairs = [
         (data, spec) for data in chosen_data for spec in chosen_models if spec.knows(data.name)
@@ -48,10 +52,6 @@ def table(
     if not chosen:
         wanted = "; ".join(f"{name} needs {', '.join(sorted(n))}" for name, n in needs.items())
         raise RegistryError(f"no dataset and model selected offers what is needed: {wanted}")
-    if profile != "full" and not asks(dataset):
-        sampled = [case for case in chosen if datasets.get(case.dataset).sampled]
-        kept = () if profile == "smoke" else sampled if asks(model) else sample(sampled)
-        chosen = [case for case in chosen if case not in sampled or case in kept]
     return sample(chosen) if profile == "smoke" and not asks(model) else chosen
 
 
@@ -95,14 +95,14 @@ def _family(name: str, profile: str) -> str:
 def sample(cases: list[Case]) -> list[Case]:
     """Those of a user's own models, and of one embedded model for each dataset, in turn.
 
-    Sampled datasets come last, so that they change nobody's turn.
+    Datasets that are asked for come last, so that they change nobody's turn.
     """
     known: dict[str, dict[str, None]] = {}
     for case in cases:
         if models.get(case.model).embedded:
             known.setdefault(case.dataset, {})[case.model] = None
     chosen = set()
-    for turn, data in enumerate(sorted(known, key=lambda name: datasets.get(name).sampled)):
+    for turn, data in enumerate(sorted(known, key=lambda name: not datasets.get(name).default)):
         names = known[data]
         first = SAMPLE[turn % len(SAMPLE) :] + SAMPLE[: turn % len(SAMPLE)]
         chosen.add((data, next(name for name in (*first, *names) if name in names)))

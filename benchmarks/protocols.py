@@ -147,8 +147,8 @@ def of_grids(protocol: Protocol, network: nn.Module, images: Tensor, labels: Ten
     how = part.disconnection
     try:
         built = disconnected(prepare(network, images[:2]), images, how) if how else network
+        bare(built, grids[:2], 1)
         prepared = prepare(built, grids[:2])
-        bare(prepared, grids[:2], 1)
     except (NotApplicableError, RuntimeError):
         return float("nan")
     maps = noise(grids)

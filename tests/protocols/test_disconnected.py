@@ -21,6 +21,7 @@ from attrcheck.methods.stages import needs_stage
 from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.disconnected import Disconnected
+from attrcheck.training.weights import load_weights
 
 COLOURS = 5
 SIDE = 8
@@ -218,6 +219,7 @@ def test_maps_that_do_not_grow_with_the_image_cannot_be_cut():
 def family(name):
     data = digits().head(4)
     network = models.get(name).network(data).eval()
+    load_weights(network, "digits", name)
     images = data.normalise(data.images[:])
     return network, prepare(network, images[:2]), images
 

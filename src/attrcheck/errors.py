@@ -10,7 +10,7 @@ from pathlib import Path
 MOST_TEXT = 2000
 """Characters of one text that others wrote, such as a reason."""
 MOST_NAMES = 12
-"""Names that are told where none of them is close."""
+"""Names that are told where none is close and a project may have more."""
 
 
 PLACE = r"(?<=') on [\w.:-]+(?= )| (in the batch that starts with|for) image '[^']*'"
@@ -35,7 +35,7 @@ def cut(text: str, most: int = MOST_TEXT) -> str:
 
 
 def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
-    """What to say after an unknown name: the closest known ones, else the first of all.
+    """What to say after an unknown name: the closest known ones, else all of them.
 
     >>> suggest("salency", ["saliency", "lrp"])
     'did you mean saliency?'
@@ -47,8 +47,7 @@ def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     names = list(known)
     if close := difflib.get_close_matches(name, names, n=most):
         return f"did you mean {' or '.join(close)}?"
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"there are: {', '.join(names[:MOST_NAMES]) or 'none'}{more}"
+    return f"there are: {', '.join(names) or 'none'}"
 
 
 def suggest_own(name: str, known: Iterable[str]) -> str:
@@ -57,7 +56,10 @@ def suggest_own(name: str, known: Iterable[str]) -> str:
     >>> suggest_own("mine", ["saliency", "lrp"]).partition("; ")[2]
     'if it is your own, register it in a conftest.py of the folder where pytest starts'
     """
-    hint = suggest(name, known)
+    names = list(known)
+    hint = suggest(name, names)
+    if len(names) > MOST_NAMES and hint.startswith("there are"):
+        hint = f"there are: {', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
     if hint.startswith("did you mean") or set(name) & set("*?["):
         return hint
     where = "in a conftest.py of the folder where pytest starts"

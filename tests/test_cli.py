@@ -180,7 +180,7 @@ def test_finetune_as_shipped_is_the_default(monkeypatch):
         lambda data, model, build, tuning, **settings: calls.append((data.name, model, tuning)),
     )
     assert main(["finetune"]) == 0
-    assert len(calls) == 16
+    assert len(calls) == 24  # three datasets x eight models
     assert {tuning for _, _, tuning in calls} == {Tuning()}
 
 

@@ -177,5 +177,5 @@ def test_a_pickle_is_never_opened(saved):
     assert "does not fit" in message_of(saved)
 
 
-def test_all_shipped_weights_are_small():
-    assert sum(path.stat().st_size for path in WEIGHTS.rglob("*.safetensors")) < 30e6
+def test_all_shipped_weights_fit_into_a_wheel_of_40_megabytes():
+    assert sum(path.stat().st_size for path in WEIGHTS.rglob("*.safetensors")) < 39e6

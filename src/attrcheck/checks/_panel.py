@@ -26,7 +26,8 @@ class Panel:
         rows = []
         for part, batch in self._batches:
             shared = protocol.observe_shared(self.pair.predictor, batch)
-            rows.append(protocol.observe(self.pair.predictor, batch, maps[part], shared))
+            some = maps[part].to(batch.images.dtype)  # as methods give them
+            rows.append(protocol.observe(self.pair.predictor, batch, some, shared))
         return joined(rows)
 
     @cached_property

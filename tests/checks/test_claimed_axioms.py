@@ -151,9 +151,9 @@ def test_without_a_claim_there_is_nothing_to_keep():
 
 
 CLAIMANTS = [
-    "attn_lrp",
-    *("bagnet_evidence", "bcos_weights", "deeplift", "deepshap", "gradient", "input_x_gradient"),
-    *("integrated_gradients", "kernel_shap", "lrp", "lrp_epsilon", "lrp_gamma", "saliency"),
+    *("attn_lrp", "bagnet_evidence", "bcos_weights", "blur_ig", "deeplift", "deepshap", "gradient"),
+    *("guided_ig", "input_x_gradient", "integrated_gradients", "kernel_shap", "libragrad"),
+    *("lrp", "lrp_epsilon", "lrp_gamma", "saliency"),
 ]
 
 
@@ -170,12 +170,18 @@ HOMES = {
     "bcos_weights": ["bcos"],
     "deeplift": ["resnet", "vgg", "vit"],
     "deepshap": ["resnet", "vgg", "vit"],
+    "libragrad": ["vit"],
 }
+COSTLY = ("guided_ig",)
 
 
 @pytest.mark.parametrize(
     ("name", "family"),
-    [(name, family) for name in CLAIMANTS for family in HOMES.get(name, ["resnet", "vgg"])],
+    [
+        pytest.param(name, family, marks=[pytest.mark.slow] if name in COSTLY else [])
+        for name in CLAIMANTS
+        for family in HOMES.get(name, ["resnet", "vgg"])
+    ],
 )
 def test_claims_are_kept(name, family):
     pair = load("shapes", family, 8, "cpu")

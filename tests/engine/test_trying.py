@@ -110,7 +110,7 @@ def test_what_is_not_applicable_says_why(run):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("brihgt",), "did you mean bright?"),
+        (("brightt",), "did you mean bright?"),
         (("bright", "--conftest", "other.py"), "there is no file other.py"),
         (("bright", "--case", "digits"), "'digits' is not a case"),
         (("bright", "--case", "digits-resnet-mrof"), "did you mean morf"),

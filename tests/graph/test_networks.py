@@ -9,7 +9,7 @@ import pytest
 
 from attrcheck.methods import method as methods
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "networks.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "networks.md").read_text()
 
 
 def columns():

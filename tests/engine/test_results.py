@@ -82,7 +82,7 @@ def test_sending_a_result_does_not_change_it(result):
 
 def test_a_check_crosses_with_all_its_figures():
     figures = {"value": 0.5, "curve": [0.0, None], "by_name": {"a": 1.0}}
-    check = CheckResult("seed", "cases", "a-b-c", "", "c", "", "failed", "why", figures)
+    check = CheckResult("seed", "cases", "a-b-c", "failed", figures, protocol="c", reason="why")
     envelope = Envelope("seed-a-b-c", SETTINGS, "whole", threads=2, check=check)
     assert loads(Envelope, dumps(envelope)) == envelope
 

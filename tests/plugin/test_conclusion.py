@@ -29,7 +29,7 @@ def case(name, *scores):
 
 def check(name, over, subject, status="passed", **figures):
     protocol = subject.split("-")[2] if over == "cases" else subject if over == "protocols" else ""
-    return CheckResult(name, over, subject, "", protocol, "", status, "why", figures)
+    return CheckResult(name, over, subject, status, figures, protocol=protocol, reason="why")
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def test_properties_of_results():
         ("reason.none", r"not_applicable: no\x1bgradient"),
     ]
     figures = {"a\nb": 0.5, "many": [1, 2], "none": None}
-    result = CheckResult("seed", "methods", "good", "a-x", "", "", "passed", "", figures)
+    result = CheckResult("seed", "methods", "good", "passed", figures, on="a-x")
     assert properties.of_check(result) == [("status", "passed"), ("figure.a\nb", "0.5")]
 
 

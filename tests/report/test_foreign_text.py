@@ -104,7 +104,7 @@ def test_no_text_changes_the_shape_of_a_report(text):
 def test_a_reason_is_cut_where_it_is_made_and_says_so(kind):
     text = kind("why " * 1_000_000)
     outcome = Outcome("error", text)
-    check = CheckResult("c", "cases", "a-x-up", "", "up", str(text), "failed", text, {})
+    check = CheckResult("c", "cases", "a-x-up", "failed", {}, "", "up", str(text), text)
     for reason in (outcome.reason, check.reason, check.known):
         assert reason.startswith("why why")
         assert len(reason) <= MOST_TEXT

@@ -69,7 +69,7 @@ def drift(report: Mapping[str, Any], failures: Sequence[KnownFailure] | None = N
             result
             for result in report["checks"]
             if result["check"] == failure.check
-            and (result["protocol"] or result["subject"]) == failure.subject
+            and (result.get("protocol") or result["subject"]) == failure.subject
             and result["status"] != "not_applicable"
         ]
         if results and failure.profile == profile:
@@ -86,7 +86,7 @@ def _drift(failure: KnownFailure, results: Sequence[Mapping[str, Any]]) -> list[
     if len(results) == failure.of and abs(failing - failure.failing) > MOVED:
         lines.append(f"{failing} of {failure.of} fail, on file {failure.failing}")
     for result in results:
-        if failure.on in ("", result["on"], result["subject"].rpartition("-")[0]):
+        if failure.on in ("", result.get("on", ""), result["subject"].rpartition("-")[0]):
             value = result["figures"].get(failure.figure)
             if value is None or abs(value - failure.value) > failure.tolerance:
                 lines.append(f"{failure.figure} is {value}, on file {failure.value}")

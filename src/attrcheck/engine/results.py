@@ -144,12 +144,12 @@ class CheckResult:
     check: str
     over: Over
     subject: str
-    on: str
-    protocol: str
-    known: str
     status: CheckStatus
-    reason: str
     figures: dict[str, Any]
+    on: str = ""
+    protocol: str = ""
+    known: str = ""
+    reason: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", cut(str(self.reason)))

@@ -18,6 +18,9 @@ def digest(*parts: Any) -> str:
 
 
 def _feed(hasher: Any, part: Any) -> None:
+    if type(part) is str:  # as most are
+        hasher.update(repr(part).encode() + b"\0")
+        return
     if isinstance(part, dict):
         part = list(part.items())
     if isinstance(part, tuple | list):

@@ -39,7 +39,6 @@ def test_an_example_is_small(name):
     assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= MOST_LINES
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_example_runs_as_its_readme_says(name, tmp_path):
     project = tmp_path / name

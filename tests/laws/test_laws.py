@@ -1,4 +1,4 @@
-"""Every law catches its culprit, lets a decent protocol pass, and holds for all built-in ones."""
+"""Every law catches its culprit, lets a decent protocol pass, and holds for built-in ones."""
 
 import subprocess
 import sys
@@ -16,6 +16,8 @@ from attrcheck.registry import RegistryError
 from attrcheck.testing import check_protocol, parametrize_with_laws
 
 VARIANTS = ["morf:uniform", "lerf:blur", "morf:channel_mean", "lerf:constant"]
+ASKED = [name for name in protocols if not protocols.get(name).default]
+"""Those that do not run unasked: `suites/test_laws.py` tries the others in every run."""
 
 
 def quick(name):
@@ -24,7 +26,7 @@ def quick(name):
     return replace(spec, build=partial(spec.make, "default"))
 
 
-@parametrize_with_laws(*map(quick, (*protocols, *VARIANTS)), examples=5)
+@parametrize_with_laws(*map(quick, (*ASKED, *VARIANTS)), examples=5)
 def test_built_in_protocols_obey_the_law(protocol_law):
     protocol_law()
 

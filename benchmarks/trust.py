@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from attrcheck.consistency import LEAST_METHODS
 from attrcheck.contracts import Settings
 from attrcheck.engine.cases import selected_protocols, table
 from attrcheck.engine.evaluation import run_case
@@ -110,6 +111,8 @@ def agreements(scores: Mapping[str, Scores]) -> dict[tuple[str, str], NDArray[np
     for name, ours in scores.items():
         for truth in (truth for truth in TRUTHS if truth != name):
             both = [one for one in ours if one in scores[truth] and not methods.get(one).dummy]
+            if len(both) < LEAST_METHODS:
+                continue
             agreed[name, truth] = correlations(
                 np.stack([ours[one] for one in both], 1),
                 np.stack([scores[truth][one] for one in both], 1),

@@ -1,6 +1,7 @@
 """Real xdist runs in processes of their own: equal results, a killed worker, a resumed run."""
 
 import json
+import os
 
 import pytest
 
@@ -143,6 +144,37 @@ def test_what_is_deselected_is_not_expected(project):
     result = project.runpytest_subprocess(*RUN, "-n1", "-k", "linear")
     result.assert_outcomes(passed=2)
     result.stdout.no_fnmatch_line("*INCOMPLETE*")
+
+
+ONE_CORE = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+OTHERS = "\ndef test_other():\n    pass\n"
+needs_affinity = pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="this system cannot take cores away"
+)
+
+
+@needs_affinity
+def test_workers_without_a_core_are_dismissed_and_not_missed(project):
+    flag = str(project.path / "died")
+    project.makeconftest(ONE_CORE + TINY + method("mine", SUICIDE.format(flag=flag).strip()))
+    hurt = project.runpytest_subprocess(*RUN, *TOGETHER, "-n3", "--dist=worksteal", "-v")
+    hurt.stdout.fnmatch_lines(["1 of 3 workers compute: this machine has one core"])
+    hurt.assert_outcomes(passed=3, failed=2)  # the item that died, and the run, which lacks it
+    ran = {line.split("]")[0] for line in hurt.outlines if "] PASSED" in line}
+    assert ran == {"[gw0", "[gw3"}  # the first worker, and the one that took its place
+
+
+@needs_affinity
+@pytest.mark.parametrize("options", [("--dist=worksteal", "others"), ("--dist=load",)])
+def test_all_workers_stay_for_tests_of_others_and_for_other_schedulers(project, options):
+    project.makeconftest(ONE_CORE + TINY)
+    if "others" in options:
+        project.makepyfile(test_suite=ITEMS + OTHERS)
+    result = project.runpytest_subprocess(
+        *RUN, "--attr-models=linear", "-n2", *(one for one in options if one != "others")
+    )
+    result.assert_outcomes(passed=2 + ("others" in options))
+    result.stdout.no_fnmatch_line("*workers compute*")
 
 
 def test_a_bad_option_stops_a_spread_run_at_once(project):

@@ -295,10 +295,9 @@ def run_case(
     """Score every method of a case; before anything is attributed, `tell` the accuracy."""
     torch.set_num_threads(evaluation.settings.threads)
     evaluation.store.open()
-    warn_of_few(evaluation.protocol, evaluation.case.protocol, evaluation.images)
     correct = evaluation.correct
     accuracy = float(correct.mean())
-    tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
+    announce(evaluation, accuracy, tell)
     remarks = evaluation.caveats(correct)
     observed = evaluation.observe_all(progress)
     protocol = evaluation.settled(observed)
@@ -325,6 +324,12 @@ def run_case(
     )
 
 
+def announce(evaluation: Evaluation, accuracy: float, tell: Progress) -> None:
+    """Tell the accuracy; warn if there are fewer images than the protocol needs."""
+    warn_of_few(evaluation.protocol, evaluation.case.protocol, evaluation.images)
+    tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
+
+
 def warn_of_few(protocol: Protocol, name: str, images: int) -> None:
     """Say so if there are fewer images than a protocol needs."""
     if images < protocol.least_images:
@@ -332,7 +337,7 @@ def warn_of_few(protocol: Protocol, name: str, images: int) -> None:
             f"{name} wants at least {protocol.least_images} images and has {images}: single images "
             "decide its scores",
             FewImages,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

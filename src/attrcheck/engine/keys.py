@@ -54,9 +54,10 @@ PRECISION = "precision"
 """The part of a key that tells with how many digits predictors compute."""
 DECIDING = (
     *("adapters", "checks", "contracts", "datasets", "engine", "graph", "methods", "models"),
-    *("isolation", "protocols", "ranks", "removal", "tensors", "training"),
+    *("isolation", "protocols", "ranks", "removal", "store/seeds", "tallies", "tensors"),
+    "training",
 )
-"""The rooms and modules that may decide what a check finds."""
+"""The rooms and modules that may decide what a check finds, or what a case comes to."""
 
 
 @functools.cache

@@ -25,20 +25,12 @@ from attrcheck.engine.settings import BLOCK
 from attrcheck.errors import cut
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.encoding import Entry, Key, fingerprint
-from attrcheck.store.entries import Store
+from attrcheck.store.entries import Store, UnsureError
 from attrcheck.store.fingerprints import of_code
 from attrcheck.tensors.precision import be_exact
 
 FEW = 10
 """Images for what cannot be had by looking at stored rows again."""
-
-
-class _UnsureError(Exception):
-    """A verdict that is not to be kept."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__()
-        self.verdict = verdict
 
 
 @dataclass(frozen=True)
@@ -177,13 +169,13 @@ class Lab:
             verdict = check.run(self, case)
             failed = any(outcome.status == "error" for outcome in evaluation.ended.values())
             if failed or case.dataset in self.loader.spoilt:
-                raise _UnsureError(verdict)
+                raise UnsureError(verdict)
             return verdict
 
         try:
             return self.stored_verdict(f"checks/{check.name}/{case.id}", key, look)
-        except _UnsureError as error:
-            return error.verdict
+        except UnsureError as unsure:
+            return cast(Verdict, unsure.value)
 
     @property
     def code(self) -> str:

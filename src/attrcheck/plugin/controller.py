@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,8 @@ import pytest
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.pace import in_ci
-from attrcheck.plugin import collecting, ends, options, scaling
+from attrcheck.plugin import collecting, ends, notes, options, scaling, surplus
 from attrcheck.plugin.closing import Closing
-from attrcheck.plugin.notes import Board
 from attrcheck.plugin.session import Session
 from attrcheck.plugin.verdicts import PREFIX
 
@@ -37,6 +36,7 @@ class Controller:
     problem: what makes the selection useless, noticed while items were generated.
     refused: whether names, gates or the baseline were, so that nothing runs. baseline: the report
     to compare with. lines: of the report, for the terminal. nodes: the xdist workers.
+    collected: those of them that have told what they will run.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -46,11 +46,12 @@ class Controller:
         self.problem = ""
         self.lines: list[str] = []
         self.nodes: list[Any] = []
+        self.collected: list[Any] = []
         self.interrupted = False
         self.baseline: Baseline | None = None
         self.refused = False
         self.signals = ends.Signals()
-        self.notes = Board(config, self.folder)
+        self.notes = notes.Board(config, self.folder)
 
     @property
     def folder(self) -> str:
@@ -116,12 +117,23 @@ class Controller:
         self._expect(collecting.ours(session.items))
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
-        """Note what a worker will run."""
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Note what a worker will run; once all have told, some of them may not be needed."""
         items, names = collecting.collected_by(self.folder, node.gateway.id)
         if items and not self.session.used:
             self._prepare(names)
         self._expect(items)
+        self.collected.append(node)
+        all_told = len(self.collected) == self.config.getoption("numprocesses", None)
+        if all_told and items and items.keys() >= {*ids}:
+            self._dismiss()
+
+    def _dismiss(self) -> None:
+        """Let workers go that have no core to themselves; they have loaded nothing yet."""
+        ready = [node for node in self.nodes if node in self.collected]
+        if remark := surplus.dismiss(self.config, ready):
+            notes.leave(self.folder, "workers", remark)
+            self.show_notes()
 
     def _prepare(self, names: collecting.Names) -> None:
         """Read the baseline and refuse gates that nobody could decide, before anything runs.

@@ -35,8 +35,8 @@ def arrays_differ(
 
 
 def facts_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The first fact that differs, words and the time that it took aside; or nothing."""
-    for name in sorted({*one, *other} - {"seconds", "reason"}):
+    """The first fact that differs, words and times aside; or nothing."""
+    for name in sorted({*one, *other} - {"created", "seconds", "reason"}):
         if not _alike(one.get(name), other.get(name)):
             return f"{name} is {one.get(name)}, not {other.get(name)}"
     return ""

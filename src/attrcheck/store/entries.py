@@ -5,6 +5,7 @@
     shared/<dataset>-<model>/<name>: rows that need no map
     applies/<dataset>-<model>/<method>: why it does not, if so
     tuned/<dataset>-<model>/<name>: weights of a fine-tuned model
+    results/<dataset>-<model>/<protocol>: the scores of all methods, from their rows
     checks/<check>/<method, protocol or suite>: the verdict, without rows
     locks/, aside/: who is computing what; files that could not be read
     report/: the report of the last whole run, to be shown at any time
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from attrcheck.errors import AttrcheckError
 from attrcheck.store.comparing import arrays_differ, facts_differ
@@ -57,6 +59,14 @@ class StoreWarning(UserWarning):
 
 class VerificationError(AttrcheckError):
     """What the store holds is not what is computed today, though its key is the same."""
+
+
+class UnsureError(Exception):
+    """Raised by what computes an entry that is not to be kept; value: what came out anyway."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
 
 
 @dataclass

@@ -338,7 +338,7 @@ def test_a_method_that_only_drops_the_sign_costs_no_map_of_its_own(tiny):
     assert scores(result)["unsigned"] == scores(result)["by_hand"] != scores(result)["signed"]
 
 
-@pytest.mark.filterwarnings("ignore::attrcheck.engine.evaluation.FewImages")
+@pytest.mark.filterwarnings("ignore::attrcheck.engine.plausibility.FewImages")
 def test_the_protocol_is_on_record_as_it_was_when_it_had_seen_all(tiny):
     result = tiny.run("tiny-linear-soundness")
     settings = result.protocol_settings

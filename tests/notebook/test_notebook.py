@@ -73,7 +73,7 @@ def test_scores_are_those_of_a_case_to_the_bit(results, given, attributions, pro
             assert np.mean(score.per_image) == pytest.approx(score.score)
 
 
-@pytest.mark.filterwarnings("ignore::attrcheck.engine.evaluation.FewImages")
+@pytest.mark.filterwarnings("ignore::attrcheck.engine.plausibility.FewImages")
 def test_a_board_is_that_of_a_run_and_protocols_are_settled_among_all(results, given, attributions):
     inputs, names = given
     scores = {

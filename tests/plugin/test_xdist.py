@@ -167,7 +167,7 @@ def test_workers_without_a_core_are_dismissed_and_not_missed(project):
 @needs_affinity
 @pytest.mark.parametrize("options", [("--dist=worksteal", "others"), ("--dist=load",)])
 def test_all_workers_stay_for_tests_of_others_and_for_other_schedulers(project, options):
-    project.makeconftest(ONE_CORE + TINY)
+    project.makeconftest(ONE_CORE + TINY + method("mine", "return images"))
     if "others" in options:
         project.makepyfile(test_suite=ITEMS + OTHERS)
     result = project.runpytest_subprocess(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cached_property, partial
@@ -19,7 +18,7 @@ from attrcheck.engine.finding import find
 from attrcheck.engine.loading import Loader, Trained
 from attrcheck.engine.pacing import Steps
 from attrcheck.engine.pairs import Pair, arranged
-from attrcheck.engine.plausibility import caveats
+from attrcheck.engine.plausibility import caveats, warn_of_few
 from attrcheck.engine.resampling import interval, replicates
 from attrcheck.engine.results import CaseResult, Curve, Outcome, Provenance, join
 from attrcheck.engine.shards import Shard, joined_entry
@@ -34,10 +33,6 @@ Progress = Callable[[str], None]
 MOST_IMAGE_SCORES = 256
 """Scores of single images that a report gets of each method and case."""
 PLAIN = (bool, int, float, type(None))
-
-
-class FewImages(UserWarning):
-    """A protocol that wants more images than it got: single images decide its scores."""
 
 
 @dataclass(frozen=True)
@@ -184,11 +179,15 @@ class Evaluation:
             "protocol": digest(keys.of_protocol(self.protocol)),
         }
 
+    @property
+    def whole(self) -> Key:
+        """The key of the model with all images that have maps, whatever the shards."""
+        case, tuning = self.case, self.protocol.tuning
+        return self.loader.key(case.dataset, case.model, self._attributed, tuning)
+
     def _fingerprint(self, name: str) -> str:
         """The hash of all that decides a method's rows, whatever the shards."""
-        case, tuning = self.case, self.protocol.tuning
-        whole = self.loader.key(case.dataset, case.model, self._attributed, tuning)
-        return fingerprint(self.shards[0].key(find(name), whole, self.images))
+        return fingerprint(self.shards[0].key(find(name), self.whole, self.images))
 
     def _observe(
         self, shard: Shard, names: list[str], begin: Progress
@@ -328,17 +327,6 @@ def announce(evaluation: Evaluation, accuracy: float, tell: Progress) -> None:
     """Tell the accuracy; warn if there are fewer images than the protocol needs."""
     warn_of_few(evaluation.protocol, evaluation.case.protocol, evaluation.images)
     tell(f"{evaluation.case.pair}: accuracy {accuracy:.1%} of {evaluation.images} images")
-
-
-def warn_of_few(protocol: Protocol, name: str, images: int) -> None:
-    """Say so if there are fewer images than a protocol needs."""
-    if images < protocol.least_images:
-        warnings.warn(
-            f"{name} wants at least {protocol.least_images} images and has {images}: single images "
-            "decide its scores",
-            FewImages,
-            stacklevel=4,
-        )
 
 
 def _settings(protocol: Protocol) -> dict[str, Any]:

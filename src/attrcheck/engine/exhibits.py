@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -12,15 +13,17 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from attrcheck.contracts import Dataset
-from attrcheck.engine import pictures
+from attrcheck.engine import keys, pictures
 from attrcheck.engine.evaluation import Evaluation
 from attrcheck.engine.finding import find
 from attrcheck.engine.results import Exhibit
 from attrcheck.engine.settings import BLOCK
-from attrcheck.engine.shards import Shard
+from attrcheck.engine.shards import Shard, key_of
+from attrcheck.engine.wire import apart, together
 from attrcheck.errors import AttrcheckError, cut
 from attrcheck.store.digests import digest
 from attrcheck.store.encoding import Entry
+from attrcheck.store.entries import UnsureError
 
 SIDE = 64
 """Pixels of the longer side of a small picture, at most."""
@@ -28,8 +31,35 @@ SHOWN, WRONG = 16, 4
 """Images in all, and how many of them the model gets wrong, if there are so many."""
 
 
-def exhibit(evaluation: Evaluation, methods: Iterable[str], folder: Path) -> Exhibit:
-    """The exhibit of the evaluation's pair; methods: those whose maps could be made.
+def exhibit(evaluation: Evaluation, methods: Sequence[str], folder: Path) -> Exhibit:
+    """The exhibit of the evaluation's pair, from the store if nothing has changed.
+
+    methods: those whose maps could be made. Pictures in full size go to the folder of a run, so
+    that where there are some the exhibit is made every time.
+    """
+
+    def compute() -> Entry:
+        made = _exhibit(evaluation, methods, folder)
+        if made.full or len(made.methods) < len(methods):
+            raise UnsureError(made)
+        facts, arrays = apart(made)
+        return Entry(arrays, {"exhibit": facts})
+
+    key = {
+        **evaluation.whole,
+        "methods": digest({name: key_of(find(name)) for name in methods}),
+        "seed": str(evaluation.settings.seed),
+        "bytes": keys.of_deciding_bytes(),
+    }
+    try:
+        entry = evaluation.store.obtain(f"shared/{evaluation.case.pair}/exhibit", key, compute)
+    except UnsureError as unsure:
+        return cast(Exhibit, unsure.value)
+    return together(Exhibit, entry.info["exhibit"], entry.arrays)
+
+
+def _exhibit(evaluation: Evaluation, methods: Iterable[str], folder: Path) -> Exhibit:
+    """The exhibit as it is made.
 
     The images are the first that the model gets right and the first that it gets wrong: datasets
     come in an order of which every prefix is a fair sample. Where they are large, they and their

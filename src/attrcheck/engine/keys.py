@@ -112,6 +112,18 @@ def of_trained(
     }
 
 
+def of_shipped(images: int | None, tuning: Tuning | None, device: str, precision: Precision) -> Key:
+    """What the key of a pair that ships with the package is made from, told without loading it."""
+    return {
+        "bytes": of_deciding_bytes(),
+        "libraries": digest(*map(version, ("numpy", "PIL", "torch"))),
+        "count": str(images),
+        "tuning": of_value(tuning),
+        "device": torch.device(device).type,
+        **of_precision(precision),
+    }
+
+
 def of_precision(precision: Precision) -> Key:
     """With how many digits predictors compute, if with fewer than usual."""
     return {} if precision == "float32" else {PRECISION: precision}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc
 from torch import Tensor, nn
 
+from attrcheck.contracts import Protocol
 from attrcheck.errors import ModelError, text_of
 
 LEAST_IMAGES = 30
@@ -22,6 +24,21 @@ CAUSES = (
     "other preprocessing than the model was trained with, or weights that are not loaded"
 )
 OVERRIDE = "--attr-accept-accuracy"
+
+
+class FewImages(UserWarning):
+    """A protocol that wants more images than it got: single images decide its scores."""
+
+
+def warn_of_few(protocol: Protocol, name: str, images: int) -> None:
+    """Say so if there are fewer images than a protocol needs."""
+    if images < protocol.least_images:
+        warnings.warn(
+            f"{name} wants at least {protocol.least_images} images and has {images}: single images "
+            "decide its scores",
+            FewImages,
+            stacklevel=4,
+        )
 
 
 def check_logits(output: Any, images: int, classes: int, where: str) -> None:

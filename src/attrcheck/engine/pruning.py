@@ -52,7 +52,8 @@ class Current:
     @cached_property
     def _plain(self) -> dict[str, str]:
         pair = keys.of_preparation()
-        return {**pair, "torch": str(torch.__version__), "code": keys.of_deciding_code()}
+        code = {"code": keys.of_deciding_code(), "bytes": keys.of_deciding_bytes()}
+        return {**pair, **code, "torch": str(torch.__version__)}
 
     @cached_property
     def _observers(self) -> dict[str, set[str]]:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import cast
 
 from attrcheck.contracts import Case
 from attrcheck.engine import keys
 from attrcheck.engine.evaluation import Evaluation, Progress, announce, run_case
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.resampling import condense
-from attrcheck.engine.results import CaseResult, Outcome, Provenance
-from attrcheck.engine.wire import plain, revive
+from attrcheck.engine.results import CaseResult, Provenance
+from attrcheck.engine.wire import apart, plain, revive, together
 from attrcheck.errors import MethodError
 from attrcheck.protocols import protocol as protocols
 from attrcheck.store.encoding import Entry, Key
 from attrcheck.store.entries import UnsureError
 from attrcheck.store.locking import BusyError
-
-NOTHING = np.empty(0, dtype=np.float32)
 
 
 def score_case(
@@ -81,38 +76,13 @@ def _key(lab: Lab, evaluation: Evaluation) -> Key | None:
 
 
 def _entry(result: CaseResult) -> Entry:
-    """A result as the store keeps it; whoever reads it finds that all of it was stored.
-
-    Arrays are apart, so that rounding does not count when they are verified.
-    """
-    arrays: dict[str, NDArray[Any]] = {"standings": result.standings}
-    for name, outcome in result.outcomes.items():
-        arrays[f"image_scores/{name}"] = outcome.image_scores
-        arrays[f"curve_errors/{name}"] = outcome.curve_errors
-    outcomes = {
-        name: replace(outcome, image_scores=NOTHING, curve_errors=NOTHING)
-        for name, outcome in result.outcomes.items()
-    }
+    """A result as the store keeps it; whoever reads it finds that all of it was stored."""
     created = [replace(origin, stored=True) for origin in result.provenance]
-    bare = replace(result, outcomes=outcomes, standings=NOTHING, provenance=[])
-    return Entry(arrays, {"result": plain(bare), "created": plain(created)})
+    facts, arrays = apart(replace(result, provenance=[]))
+    return Entry(arrays, {"result": facts, "created": plain(created)})
 
 
 def _result(entry: Entry) -> CaseResult:
     """The inverse of `_entry`."""
-    bare: CaseResult = revive(CaseResult, entry.info["result"])
-    arrays: dict[str, NDArray[Any]] = entry.arrays
-
-    def whole(name: str, outcome: Outcome) -> Outcome:
-        return replace(
-            outcome,
-            image_scores=arrays[f"image_scores/{name}"],
-            curve_errors=arrays[f"curve_errors/{name}"],
-        )
-
-    return replace(
-        bare,
-        outcomes={name: whole(name, outcome) for name, outcome in bare.outcomes.items()},
-        standings=arrays["standings"],
-        provenance=revive(list[Provenance], entry.info["created"]),
-    )
+    result = together(CaseResult, entry.info["result"], entry.arrays)
+    return replace(result, provenance=revive(list[Provenance], entry.info["created"]))

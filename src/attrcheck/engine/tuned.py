@@ -25,6 +25,14 @@ def name_of(dataset: str, model: str, tuning: Tuning) -> str:
     return f"tuned/{dataset}-{model}/{tuning.key}"
 
 
+def ships(dataset: str, spec: ModelSpec, tuning: Tuning) -> bool:
+    """Whether the package has the fine-tuned weights, made from those of the model as it ships."""
+    if not (spec.embedded and weights_path(dataset, spec.name, tuning.key).exists()):
+        return False
+    base = read_about(dataset, spec.name, tuning.key)["base"]
+    return bool(base == read_about(dataset, spec.name)["sha256"])  # else trained anew since
+
+
 def tuned(
     network: nn.Module,
     data: Dataset,
@@ -38,11 +46,9 @@ def tuned(
     `data` is the whole dataset, so that the figures do not depend on how much of it is evaluated.
     What does not ship with the package is made once, by one worker, and kept in the store.
     """
-    if spec.embedded and weights_path(data.name, spec.name, tuning.key).exists():
-        about = read_about(data.name, spec.name, tuning.key)
-        if about["base"] == read_about(data.name, spec.name)["sha256"]:  # else trained anew since
-            load_weights(network, data.name, spec.name, tuning.key)
-            return network, about
+    if ships(data.name, spec, tuning):
+        load_weights(network, data.name, spec.name, tuning.key)
+        return network, read_about(data.name, spec.name, tuning.key)
 
     def compute() -> Entry:
         what = f"fine-tuning {data.name}-{spec.name}"

@@ -18,6 +18,8 @@ T = TypeVar("T")
 Maker: TypeAlias = Callable[[Any], Any]
 
 SCALARS = (float, str, int, bool, type(None))
+ASIDE = "@array"
+"""Stands for an array that is kept beside the JSON."""
 LOCAL: Mapping[str, Any] = {"local": True}
 """Metadata of a field that does not cross."""
 
@@ -32,23 +34,50 @@ def loads(kind: type[T], text: str) -> T:
     return cast(T, revive(kind, json.loads(text)))
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, pack: Callable[[NDArray[Any]], Any] | None = None) -> Any:
     """A value as JSON can hold it: dataclasses as objects, without what is at its default."""
     if type(value) in SCALARS:
         return value
     if is_dataclass(value):
         return {
-            name: plain(part)
+            name: plain(part, pack)
             for field, name, default in sent(cast(type, type(value)))
             if type(part := getattr(value, field)) is not type(default) or part != default
         }
     if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
+        return {name: plain(item, pack) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, pack) for item in value]
     if isinstance(value, np.ndarray):
-        return packed(value)
+        return (pack or packed)(value)
     return value
+
+
+def apart(value: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """A value as JSON can hold it, but for its arrays, which come beside it by name."""
+    arrays: dict[str, NDArray[Any]] = {}
+
+    def put_aside(array: NDArray[Any]) -> dict[str, str]:
+        name = str(len(arrays))
+        arrays[name] = array
+        return {ASIDE: name}
+
+    return plain(value, put_aside), arrays
+
+
+def together(kind: type[T], data: Any, arrays: Mapping[str, NDArray[Any]]) -> T:
+    """The inverse of `apart`."""
+
+    def restored(part: Any) -> Any:
+        if isinstance(part, list):
+            return [restored(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if ASIDE in part:
+            return {ASIDE: arrays[part[ASIDE]]}
+        return {name: restored(item) for name, item in part.items()}
+
+    return cast(T, revive(kind, restored(data)))
 
 
 def packed(array: NDArray[Any]) -> dict[str, Any]:
@@ -59,7 +88,9 @@ def packed(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def unpacked(data: Mapping[str, Any]) -> NDArray[Any]:
-    """The inverse of `packed`."""
+    """The inverse of `packed`; of what was put aside, the array."""
+    if ASIDE in data:
+        return cast("NDArray[Any]", data[ASIDE])
     content = zlib.decompress(base64.b64decode(data["content"]))
     return np.frombuffer(content, data["dtype"]).reshape(data["shape"])
 

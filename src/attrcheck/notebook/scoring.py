@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from attrcheck.contracts import Method, Protocol, Rows
 from attrcheck.engine.attribution import Reattribution, unchanged
-from attrcheck.engine.evaluation import outcome_of, warn_of_few
+from attrcheck.engine.evaluation import outcome_of
 from attrcheck.engine.finding import base_of
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
+from attrcheck.engine.plausibility import warn_of_few
 from attrcheck.engine.resampling import replicates
 from attrcheck.engine.results import Curve, Outcome
 from attrcheck.errors import suggest

@@ -5,6 +5,7 @@
     shared/<dataset>-<model>/<name>: rows that need no map
     applies/<dataset>-<model>/<method>: why it does not, if so
     tuned/<dataset>-<model>/<name>: weights of a fine-tuned model
+    keys/<dataset>-<model>/<name>: the key of a pair that ships with the package
     results/<dataset>-<model>/<protocol>: the scores of all methods, from their rows
     checks/<check>/<method, protocol or suite>: the verdict, without rows
     locks/, aside/: who is computing what; files that could not be read

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrcheck.store.encoding import SCHEMA, Key, read_head
 from attrcheck.store.entries import SUFFIX
 
-KINDS = ("records", "maps", "shared", "applies", "tuned", "results", "checks")
+KINDS = ("records", "maps", "shared", "applies", "tuned", "keys", "results", "checks")
 REPORT = "report"
 """The folder of a store in which the report of its last whole run is kept."""
 

@@ -200,7 +200,7 @@ def resample(
 
     # With many methods nearly all the time is numpy's, which lets threads run side by side.
     with ThreadPoolExecutor(os.cpu_count() if size > LARGE else 1) as pool:
-        kappas = [found for found in pool.map(kappa, drawn, replicate) if found is not None]
+        kappas = [fitted for fitted in pool.map(kappa, drawn, replicate) if fitted is not None]
     if len(kappas) < USABLE * samples:
         return np.empty((0, size))
     return np.array(kappas)

@@ -62,9 +62,9 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.f
     a = a - a.mean(axis=1, keepdims=True)
     b = b - b.mean(axis=1, keepdims=True)
     size = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-    found = np.full(len(a), np.nan)
-    np.divide((a * b).sum(axis=1), size, out=found, where=size > 0)
-    return found.clip(-1, 1)
+    correlation = np.full(len(a), np.nan)
+    np.divide((a * b).sum(axis=1), size, out=correlation, where=size > 0)
+    return correlation.clip(-1, 1)
 
 
 def defined(value: float) -> float | None:

@@ -124,10 +124,10 @@ def _grown(alike: Flags, first: int, second: int) -> Iterator[int]:
     free = alike[first] & alike[second]
     free[[first, second]] = False
     while free.any():
-        found = int(free.argmax())
-        yield found
-        free &= alike[found]
-        free[found] = False
+        newcomer = int(free.argmax())
+        yield newcomer
+        free &= alike[newcomer]
+        free[newcomer] = False
 
 
 def _largest(errors: Floats, spread: Floats) -> Floats:

@@ -204,9 +204,9 @@ def _add_lead(
     size = rows.shape[1]
     step = max(4, BLOCK // max(1, len(rows) * size * rows.itemsize))
     for first in range(0, size, step):
-        found = more(rows[:, first : first + step, None], rows[:, None, first:])
-        lead[first : first + step, first:] += found
-        lead[first + step :, first : first + step] -= found[:, step:].T
+        ahead = more(rows[:, first : first + step, None], rows[:, None, first:])
+        lead[first : first + step, first:] += ahead
+        lead[first + step :, first : first + step] -= ahead[:, step:].T
 
 
 def _more(mine: Standings, others: Standings) -> Counts:

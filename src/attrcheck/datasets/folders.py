@@ -85,9 +85,9 @@ def folder(
     masks_beside, train_beside = beside(root)
     table = root / labels if labels else None
     names = read_classes(root / classes) if isinstance(classes, str | Path) else tuple(classes)
-    found = listed(root, table, names)
-    order = fair_order(found.labels, found.files)
-    files = tuple(found.files[index] for index in order)
+    listing = listed(root, table, names)
+    order = fair_order(listing.labels, listing.files)
+    files = tuple(listing.files[index] for index in order)
     mask_folder = root / masks if masks else masks_beside
     mask_names = _masks(mask_folder, files) if mask_folder else ()
     source = Files(root, files, upright, mask_folder, mask_names)
@@ -97,11 +97,11 @@ def folder(
         name=name,
         read=source.read,
         fingerprint=source.fingerprint,
-        labels=tuple(found.labels[index] for index in order),
+        labels=tuple(listing.labels[index] for index in order),
         ids=files,
-        class_names=found.class_names,
+        class_names=listing.class_names,
         mask=source.mask if mask_folder else None,
-        training=partial(_training, learnt, name, found.class_names, upright, preprocessing)
+        training=partial(_training, learnt, name, listing.class_names, upright, preprocessing)
         if learnt
         else None,
         preprocessing=preprocessing,

@@ -60,7 +60,7 @@ class Hashes:
             parts = threads.map(
                 self._some, (names[i : i + PART] for i in range(0, len(names), PART))
             )
-            hashes = [found for part in parts for found in part]
+            hashes = [digest for part in parts for digest in part]
         # Seldom while there is much to write, so that writing costs little in all.
         if self._new > len(self._known) / 8:
             self.save()
@@ -91,16 +91,16 @@ class Hashes:
                 return known.hash
             now = time.time()
             with open(path, "rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
             after = os.stat(path)
         except OSError as error:
             raise DatasetError(f"{path} cannot be read ({error.strerror})") from error
         youngest = max(before.st_mtime, before.st_ctime)
         if state == (after.st_size, after.st_mtime_ns, after.st_ctime_ns) and now - youngest > RACY:
             with self._lock:
-                self._known[name] = Known(*state, found)
+                self._known[name] = Known(*state, digest)
                 self._new += 1
-        return found
+        return digest
 
 
 @cache
@@ -133,8 +133,8 @@ def _read(path: Path) -> dict[str, Known]:
         if content["schema"] != SCHEMA:
             return {}
         return {
-            str(name): Known(int(size), int(modified), int(changed), str(found))
-            for name, (size, modified, changed, found) in content["files"].items()
+            str(name): Known(int(size), int(modified), int(changed), str(digest))
+            for name, (size, modified, changed, digest) in content["files"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

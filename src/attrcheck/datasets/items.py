@@ -102,14 +102,14 @@ def labels_of(source: Any, name: str) -> list[int]:
     if (part := _part(source)) is not None:
         labels = labels_of(part[0], name)
         return [labels[index] for index in part[1]]
-    found = next(_lists(source), None)
-    if found is None:
-        found = [_label(source[index]) for index in range(len(source))]
+    targets = next(_lists(source), None)
+    if targets is None:
+        targets = [_label(source[index]) for index in range(len(source))]
     elif (change := getattr(source, "target_transform", None)) is not None:
-        found = [change(label) for label in found]
-    if not all(isinstance(label, Integral) for label in found):
+        targets = [change(label) for label in targets]
+    if not all(isinstance(label, Integral) for label in targets):
         raise DatasetError(f"dataset {name!r} does not have one label, a whole number, per picture")
-    return [int(label) for label in found]
+    return [int(label) for label in targets]
 
 
 def names_of(source: Any) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def of_shipped(images: int | None, tuning: Tuning | None, device: str, precision
     """What the key of a pair that ships with the package is made from, told without loading it."""
     return {
         "bytes": of_deciding_bytes(),
-        "libraries": digest(*map(version, ("numpy", "PIL", "torch"))),
+        "libraries": digest(*map(metadata.version, ("numpy", "pillow", "torch"))),
         "count": str(images),
         "tuning": of_value(tuning),
         "device": torch.device(device).type,

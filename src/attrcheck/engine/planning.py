@@ -121,8 +121,8 @@ class _Planned:
     @cached_property
     def methods(self) -> list[Method]:
         """Those that apply."""
-        found = [find(name) for name in self.lab.settings.methods]
-        return [method for method in found if not refusal(method, self.pair, self.lab.store)]
+        asked = [find(name) for name in self.lab.settings.methods]
+        return [method for method in asked if not refusal(method, self.pair, self.lab.store)]
 
     @cached_property
     def attributed(self) -> list[Method]:

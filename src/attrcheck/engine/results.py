@@ -250,7 +250,7 @@ class Delivery:
     """What one of several tasks has done of a case.
 
     shards: how many of the case's shards, `of` in all, are its own. records: of these, one for
-    each method that applies; `found` of them were in the store. errors: of methods that failed,
+    each method that applies; `stored` of them were in the store. errors: of methods that failed,
     and writes that failed.
     """
 
@@ -258,7 +258,7 @@ class Delivery:
     shards: int
     of: int
     records: int = 0
-    found: int = 0
+    stored: int = 0
     errors: list[str] = field(default_factory=list)
 
 

@@ -40,16 +40,16 @@ def run_task(
     evaluation.store.open()
     correct = np.concatenate([shard.intact["correct"][: shard.images] for shard in shards])
     tell(f"{case.pair}: accuracy {correct.mean():.1%} of {len(correct)} images of this task")
-    records, found, errors = 0, 0, []
+    records, stored, errors = 0, 0, []
     for _, observed in evaluation.observe(shards, progress):
         if isinstance(observed, Outcome):
             if observed.status == "error":
                 errors.append(f"{case.id}: {observed.reason}")
         else:
             records += 1
-            found += observed.origin is not None and observed.origin.stored
+            stored += observed.origin is not None and observed.origin.stored
     errors += evaluation.store.take_problems()
-    return Delivery(case.id, len(shards), len(evaluation.shards), records, found, errors)
+    return Delivery(case.id, len(shards), len(evaluation.shards), records, stored, errors)
 
 
 def missing(evaluation: Evaluation) -> str:

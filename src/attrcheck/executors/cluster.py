@@ -160,8 +160,8 @@ def _connect(address: str) -> None:
     """Join the cluster at an address, or any that is running here, or start one."""
     before = signal.getsignal(signal.SIGTERM)
     try:
-        if found := PLACE.fullmatch(address):  # Ray would try for minutes
-            socket.create_connection((found[1], int(found[2])), PATIENCE).close()
+        if match := PLACE.fullmatch(address):  # Ray would try for minutes
+            socket.create_connection((match[1], int(match[2])), PATIENCE).close()
         ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError, AssertionError) as error:
         where = f"at {address}" if address else "here"

@@ -110,9 +110,9 @@ def _by_english(data: Sequence[str], model: Sequence[str]) -> tuple[int, ...]:
                 f"the dataset's class {name!r} may be any of the model's outputs "
                 f"{', '.join(map(str, sorted(places)))}; {WAYS_OUT}"
             )
-    found = tuple(place for (place,) in candidates)
-    _refuse_twice(data, found)
-    return found
+    matched = tuple(place for (place,) in candidates)
+    _refuse_twice(data, matched)
+    return matched
 
 
 def _refuse_twice(data: Sequence[str], places: Sequence[int]) -> None:

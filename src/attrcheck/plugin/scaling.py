@@ -27,8 +27,8 @@ def task(config: pytest.Config) -> tuple[int, int] | None:
     text = options.value(config, "shard")
     if not text:
         return None
-    if found := TASK.fullmatch(text):
-        which, tasks = int(found[1]), int(found[2])
+    if match := TASK.fullmatch(text):
+        which, tasks = int(match[1]), int(match[2])
         if 1 <= which <= tasks:
             return which, tasks
     raise pytest.UsageError(f"--attr-shard takes I/N with I from 1 to N, such as 3/16, not {text}")

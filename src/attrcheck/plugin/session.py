@@ -68,10 +68,10 @@ class Session:
                 *(o.reason for o in sent.case.outcomes.values() if o.status == "error"),
                 *sent.case.problems,
             ]
-        elif sent is not None and (found := sent.check or sent.law) is not None:
+        elif sent is not None and (finding := sent.check or sent.law) is not None:
             # Other than an error of the method, what a check or a law finds is its own.
-            ours = found.reason.startswith("method ")
-            reasons = [found.reason if ours else f"{item}: {found.reason}"]
+            ours = finding.reason.startswith("method ")
+            reasons = [finding.reason if ours else f"{item}: {finding.reason}"]
         else:
             reasons = [text.removeprefix(f"{item}: ")]
         causes = {cause(reason) for reason in reasons}

@@ -34,7 +34,7 @@ def lines(config: pytest.Config, deliveries: Sequence[Delivery]) -> list[str]:
 def _done(deliveries: Sequence[Delivery]) -> str:
     """What was computed, in words."""
     records = sum(delivery.records for delivery in deliveries)
-    found = sum(delivery.found for delivery in deliveries)
+    stored = sum(delivery.stored for delivery in deliveries)
     counts = {(delivery.shards, delivery.of) for delivery in deliveries}
     if not any(shards for shards, _ in counts):
         return "nothing to compute: there are fewer shards than tasks, and none is this one's"
@@ -44,5 +44,5 @@ def _done(deliveries: Sequence[Delivery]) -> str:
     else:
         shards, of = sum(d.shards for d in deliveries), sum(d.of for d in deliveries)
         extent = f"{shards} of {of} shards of {len(deliveries)} cases"
-    known = f" ({found} of them in the store already)" if found else ""
+    known = f" ({stored} of them in the store already)" if stored else ""
     return f"{records} records{known}, {extent}"

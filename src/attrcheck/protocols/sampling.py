@@ -175,10 +175,10 @@ class Correlation(Sampled):
     def reduce(self, rows: Rows) -> Reduction:
         """The correlations of each size, and their mean."""
         sums, losses = (side.reshape(len(side) * self.sizes, -1) for side in self._sides(rows))
-        found = pearson(sums, losses, TIE).reshape(-1, self.sizes)
-        known = np.isfinite(found)
+        correlations = pearson(sums, losses, TIE).reshape(-1, self.sizes)
+        known = np.isfinite(correlations)
         with np.errstate(invalid="ignore"):
-            scores = np.where(known, found, 0).sum(axis=1) / known.sum(axis=1)
+            scores = np.where(known, correlations, 0).sum(axis=1) / known.sum(axis=1)
         return Reduction.mean(scores)
 
 

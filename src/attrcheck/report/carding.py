@@ -32,7 +32,7 @@ def of(method: str, path: Path, document: Document | None) -> Card:
     if document is not None and method in document.settings.methods:
         cases, methods = len(document.cases), len(document.settings.methods)
         source = f"{path}, {document.run.started}: {cases} cases x {methods} methods"
-        return next(found for found in cards(document, source) if found.method == method)
+        return next(card for card in cards(document, source) if card.method == method)
     if method not in registered:
         names = dict.fromkeys([*(document.settings.methods if document else ()), *registered])
         raise AttrcheckError(f"no method is called {method!r}; {suggest(method, names)}")

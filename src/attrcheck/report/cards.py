@@ -157,9 +157,9 @@ def _methodology(known: Known) -> list[Fact]:
     steady = "deterministic"
     if facts is None or facts.seeded:
         steady = "random, from a seed for each image" if facts else ""
-    found = "; ".join(filter(None, [steady, _verdicts(known.checks, ("contract",))]))
+    answer = "; ".join(filter(None, [steady, _verdicts(known.checks, ("contract",))]))
     return [
-        Fact("determinism", found or f"{NO_ANSWER}not checked"),
+        Fact("determinism", answer or f"{NO_ANSWER}not checked"),
         Fact("hyperparameter dependence", f"{NO_ANSWER}it runs with one setting"),
         Fact("model agnosticism", _agnosticism(known)),
         Fact("computational efficiency", "; ".join(cost) or f"{NO_ANSWER}no run"),
@@ -174,9 +174,9 @@ def _passes(passes: Sequence[int]) -> str:
 
 def _sensitivity(known: Known) -> list[Fact]:
     ranked = _families(known, lambda family: family not in LOCALISATION)
-    found = "; ".join(filter(None, [ranked, _verdicts(known.checks, INPUT_CHECKS)]))
+    answer = "; ".join(filter(None, [ranked, _verdicts(known.checks, INPUT_CHECKS)]))
     return [
-        Fact("input sensitivity", found or f"{NO_ANSWER}no protocol ran"),
+        Fact("input sensitivity", answer or f"{NO_ANSWER}no protocol ran"),
         Fact("label sensitivity", _answer(known, LABEL_CHECKS)),
         Fact("model sensitivity", _answer(known, MODEL_CHECKS)),
     ]
@@ -184,10 +184,10 @@ def _sensitivity(known: Known) -> list[Fact]:
 
 def _perceptibility(known: Known) -> list[Fact]:
     ranked = _families(known, lambda family: family in LOCALISATION)
-    found = "; ".join(filter(None, [ranked, _verdicts(known.checks, PLACE_CHECKS)]))
+    answer = "; ".join(filter(None, [ranked, _verdicts(known.checks, PLACE_CHECKS)]))
     return [
         Fact("minimality", f"{NO_ANSWER}no protocol measures how sparse a map is"),
-        Fact("perceptual correspondence", found or f"{NO_ANSWER}no case has ground truth"),
+        Fact("perceptual correspondence", answer or f"{NO_ANSWER}no case has ground truth"),
     ]
 
 

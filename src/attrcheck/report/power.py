@@ -119,11 +119,11 @@ def study(
     ]
     if not both:
         raise AttrcheckError(f"no case of the report has a score of both {one!r} and {other!r}")
-    cases = [found for case in both if (found := _case(case, details, one, other, power))]
-    known = {found.case for found in cases}
+    cases = [powered for case in both if (powered := _case(case, details, one, other, power))]
+    known = {powered.case for powered in cases}
     return Power(
         *(one, other, LEVEL, power),
-        cases=sorted(cases, key=lambda found: (found.told, found.needed or math.inf, found.case)),
+        cases=sorted(cases, key=lambda case: (case.told, case.needed or math.inf, case.case)),
         board=_board(document, details, one, other, power),
         unknown=[case.id for case in both if case.id not in known],
     )

@@ -101,7 +101,7 @@ def for_json(text: str) -> str:
 
     A lone surrogate, which most readers of JSON refuse, becomes the six characters that name it.
     """
-    return re.sub(r"[^\n -~]", lambda found: _json_escape(found[0]), text)
+    return re.sub(r"[^\n -~]", lambda match: _json_escape(match[0]), text)
 
 
 def _json_escape(letter: str) -> str:

@@ -146,12 +146,12 @@ def _globals(thing: Any, closure: Closure) -> list[Any]:
 
 def _called(closure: Closure, seen: tuple[int, ...]) -> list[Any]:
     """The registered things that are asked for by name, as in `attrcheck.method.get("lrp")`."""
-    found = []
+    things = []
     for kind, name in sorted(closure.registered):
         registry = getattr(sys.modules[OURS], kind)
         if name in registry:
-            found.append([kind, name, _value(registry.get(name), seen)])
-    return found
+            things.append([kind, name, _value(registry.get(name), seen)])
+    return things
 
 
 def _value(value: Any, seen: tuple[int, ...]) -> Any:

@@ -53,7 +53,18 @@ def _distributions() -> Mapping[str, list[str]]:
 @functools.cache
 def version(library: str) -> str:
     """A library with its version; those of Python itself are taken to be the same everywhere."""
-    for name in _distributions().get(library, ()):
+    if library in sys.stdlib_module_names:
+        return library
+    for name in _namesake(library) or _distributions().get(library, []):
         with suppress(metadata.PackageNotFoundError):
             return f"{name} {metadata.version(name)}"
     return library
+
+
+def _namesake(library: str) -> list[str]:
+    """The distribution of the same name, if the package comes from it, as most do."""
+    try:
+        named = metadata.distribution(library)
+    except (metadata.PackageNotFoundError, ValueError):
+        return []
+    return [named.name] if Path(str(named.locate_file(library))).is_dir() else []

@@ -35,7 +35,7 @@ def of(document: Document, details: Details) -> Json:
     wins = document.pairwise.probability
     seen = [places.get(name) for name in methods]
     weights = weighing.of_document(document)
-    known = {found.method: _card(found) for found in cards.cards(document, "")}
+    known = {card.method: _card(card) for card in cards.cards(document, "")}
     return plain(
         {
             "methods": [{**_method(document, name), "card": known[name]} for name in methods],
@@ -94,11 +94,11 @@ def _method(document: Document, name: str) -> Json:
     }
 
 
-def _card(found: cards.Card) -> Json:
+def _card(card: cards.Card) -> Json:
     """Its sections: a title, and pairs of a name and a text."""
     return [
         [section.title, [[fact.name, fact.text] for fact in section.facts]]
-        for section in found.sections
+        for section in card.sections
     ]
 
 

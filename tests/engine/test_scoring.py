@@ -13,6 +13,7 @@ from attrcheck.engine.resampling import condense
 from attrcheck.engine.scoring import score_case
 from attrcheck.store.entries import VerificationError
 from attrcheck.store.locking import BusyError
+from attrcheck.store.merging import merge
 
 MORF = Case.of("tiny-linear-morf")
 
@@ -153,6 +154,14 @@ def test_a_result_is_verified_rounding_aside(tiny, runs, monkeypatch):
     monkeypatch.setattr(scoring, "condense", slightly(1e-3))
     with pytest.raises(VerificationError, match=r"results/tiny-linear/morf-.* is not what is"):
         score_case(lab, MORF)
+
+
+def test_stores_of_two_runs_are_merged_whatever_the_time_that_methods_took(tiny, tmp_path):
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        score_case(tiny.lab(store=folder), MORF)
+    merged = merge(folders, tmp_path / "both")
+    assert merged.equal == merged.linked + merged.copied > 0
 
 
 def test_what_ships_is_known_by_its_bytes_and_loads_no_network(tmp_path, tiny, runs, monkeypatch):

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 ROUNDING = 1e-5
 """Of an array's largest value: threads and instruction sets move floats by far less."""
 
+ASIDE = {"created", "reason", "seconds"}
+"""Facts that may differ, at any depth: words and times."""
+
 
 def arrays_differ(
     one: Mapping[str, NDArray[np.generic]], other: Mapping[str, NDArray[np.generic]]
@@ -36,7 +39,7 @@ def arrays_differ(
 
 def facts_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """The first fact that differs, words and times aside; or nothing."""
-    for name in sorted({*one, *other} - {"created", "seconds", "reason"}):
+    for name in sorted({*one, *other} - ASIDE):
         if not _alike(one.get(name), other.get(name)):
             return f"{name} is {one.get(name)}, not {other.get(name)}"
     return ""
@@ -44,7 +47,10 @@ def facts_differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+        telling = one.keys() - ASIDE
+        return one.keys() == other.keys() and all(
+            _alike(one[name], other[name]) for name in telling
+        )
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_alike, one, other))
     if isinstance(one, float) and isinstance(other, float):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +27,10 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
     What moved: the label's probability, the whole distribution (total variation) and Grad-CAM
     maps, where there are some. It helps if the accuracy without the worst cell did not fall.
     """
-    how, peer = _tuning(lab, dataset, model), _peer(lab, dataset, model)
-    if how is None or peer is None:
-        missing = "protocol of the run fine-tunes it" if how is None else "other model is there"
+    tunings, peer = _tunings(lab, dataset, model), _peer(lab, dataset, model)
+    if not tunings or peer is None:
+        missing = "other model is there" if tunings else "protocol of the run fine-tunes it"
         return Verdict(None, {}, f"no {missing}")
-    # On all images, like the facts on record.
-    facts = lab.pair(dataset, model, None, how).tuned
     pair, other = (lab.pair(dataset, name, None) for name in (model, peer))
 
     def compare() -> Rows:
@@ -39,6 +39,19 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
         return {name: np.array(np.nan if far is None else far) for name, far in between.items()}
 
     between = lab.keep(f"tuning-{peer}", pair, compare, code=similarity, other=other)
+    figures: dict[str, float] = {}
+    reasons: list[str] = []
+    for how in tunings:
+        # On all images, like the facts on record.
+        seen, wrong = _seen(lab.pair(dataset, model, None, how).tuned, peer, between)
+        named = f"{how.key}: " if len(tunings) > 1 else ""
+        figures |= {f"{named}{figure}": value for figure, value in seen.items()}
+        reasons += [f"{named}{reason}" for reason in wrong]
+    return Verdict(not reasons, figures, "; ".join(reasons))
+
+
+def _seen(facts: Mapping[str, Any], peer: str, between: Rows) -> tuple[dict[str, float], list[str]]:
+    """The figures of one fine-tuning, and what is wrong with it."""
     figures = {f"{what}_{when}": facts[what][when] for what, when in FACTS}
     reasons = []
     for name, moved in facts["similarity"].items():
@@ -50,14 +63,14 @@ def tuning(lab: Lab, dataset: str, model: str) -> Verdict:
     before, after = (figures[f"worst_cell_{when}"] for when in ("before", "after"))
     if after < before:
         reasons.append(f"without the worst cell the accuracy fell from {before:.3f} to {after:.3f}")
-    return Verdict(not reasons, figures, "; ".join(reasons))
+    return figures, reasons
 
 
-def _tuning(lab: Lab, dataset: str, model: str) -> Tuning | None:
-    """What the first protocol of the run that fine-tunes this model does to it."""
+def _tunings(lab: Lab, dataset: str, model: str) -> list[Tuning]:
+    """What the protocols of the run do to this model to fine-tune it."""
     cases = (case for case in lab.cases if (case.dataset, case.model) == (dataset, model))
     tunings = (protocols.get(case.protocol).make(lab.settings.profile).tuning for case in cases)
-    return next(filter(None, tunings), None)
+    return list(dict.fromkeys(filter(None, tunings)))
 
 
 def _peer(lab: Lab, dataset: str, model: str) -> str | None:

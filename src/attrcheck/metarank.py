@@ -198,9 +198,12 @@ def resample(
         tallied = [(factor, tally_standings(alike, size)) for factor, alike in rows.items()]
         return _fit(weighted(tallied or [(1.0, tally_standings([], size))]), smoothing, clip)
 
-    # With many methods nearly all the time is numpy's, which lets threads run side by side.
-    with ThreadPoolExecutor(os.cpu_count() if size > LARGE else 1) as pool:
-        kappas = [found for found in pool.map(kappa, drawn, replicate) if found is not None]
+    if size > LARGE:  # nearly all the time is numpy's, which lets threads run side by side
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            fitted = list(pool.map(kappa, drawn, replicate))
+    else:
+        fitted = list(map(kappa, drawn, replicate))
+    kappas = [scale for scale in fitted if scale is not None]
     if len(kappas) < USABLE * samples:
         return np.empty((0, size))
     return np.array(kappas)

@@ -244,7 +244,7 @@ def _pairwise(tallied: Tally, smoothing: float, clip: float | None) -> tuple[Flo
 def _fit(tallied: Tally, smoothing: float, clip: float | None) -> Floats | None:
     """The scale alone; None where the methods do not connect."""
     met = tallied.compared > 0
-    if len(_groups(met)) != 1:
+    if not _connected(met):
         return None
     if clip is not None:
         return _scale(_pairwise(tallied, smoothing, clip)[1].sum(axis=1), met)
@@ -284,6 +284,12 @@ def _scale_by_kind(total: Floats, alike: NDArray[np.bool_]) -> Floats:
     sums = np.linalg.solve(system, np.bincount(kind, total))
     kappa: Floats = (total + (between @ sums)[kind]) / reach[kind]
     return kappa
+
+
+def _connected(met: NDArray[np.bool_]) -> bool:
+    """Whether chains link all; where everyone met everyone, that is seen at once."""
+    everyone = len(met) > 0 and np.count_nonzero(met) == len(met) * (len(met) - 1)
+    return everyone or len(_groups(met)) == 1
 
 
 def _groups(met: NDArray[np.bool_]) -> list[NDArray[np.intp]]:

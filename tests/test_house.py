@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -97,9 +98,8 @@ def imports(root: Path) -> Iterator[Import]:
     for dotted, path in files.items():
         module = dotted.removesuffix(".__init__")
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         file = path.relative_to(root / "src/attrcheck").as_posix()
-        for node, lazy, typing in _imports(tree):
+        for node, lazy, typing in statements(path.read_text(encoding="utf-8")):
             for target, name in _targets(node, package):
                 whole = f"{target}.{name}"
                 if whole in known:  # `from attrcheck import gate` imports a module, not a name
@@ -108,6 +108,12 @@ def imports(root: Path) -> Iterator[Import]:
 
 
 Statement = ast.Import | ast.ImportFrom | ast.Call
+
+
+@cache
+def statements(text: str) -> list[tuple[Statement, bool, bool]]:
+    """What a file imports, parsed once for all rules."""
+    return list(_imports(ast.parse(text)))
 
 
 def _imports(

@@ -198,9 +198,12 @@ def resample(
         tallied = [(factor, tally_standings(alike, size)) for factor, alike in rows.items()]
         return _fit(weighted(tallied or [(1.0, tally_standings([], size))]), smoothing, clip)
 
-    # With many methods nearly all the time is numpy's, which lets threads run side by side.
-    with ThreadPoolExecutor(os.cpu_count() if size > LARGE else 1) as pool:
-        kappas = [fitted for fitted in pool.map(kappa, drawn, replicate) if fitted is not None]
+    if size > LARGE:  # nearly all the time is numpy's, which lets threads run side by side
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            fitted = list(pool.map(kappa, drawn, replicate))
+    else:
+        fitted = list(map(kappa, drawn, replicate))
+    kappas = [scale for scale in fitted if scale is not None]
     if len(kappas) < USABLE * samples:
         return np.empty((0, size))
     return np.array(kappas)
@@ -241,7 +244,7 @@ def _pairwise(tallied: Tally, smoothing: float, clip: float | None) -> tuple[Flo
 def _fit(tallied: Tally, smoothing: float, clip: float | None) -> Floats | None:
     """The scale alone; None where the methods do not connect."""
     met = tallied.compared > 0
-    if len(_groups(met)) != 1:
+    if not _connected(met):
         return None
     if clip is not None:
         return _scale(_pairwise(tallied, smoothing, clip)[1].sum(axis=1), met)
@@ -281,6 +284,12 @@ def _scale_by_kind(total: Floats, alike: NDArray[np.bool_]) -> Floats:
     sums = np.linalg.solve(system, np.bincount(kind, total))
     kappa: Floats = (total + (between @ sums)[kind]) / reach[kind]
     return kappa
+
+
+def _connected(met: NDArray[np.bool_]) -> bool:
+    """Whether chains link all; where everyone met everyone, that is seen at once."""
+    everyone = len(met) > 0 and np.count_nonzero(met) == len(met) * (len(met) - 1)
+    return everyone or len(_groups(met)) == 1
 
 
 def _groups(met: NDArray[np.bool_]) -> list[NDArray[np.intp]]:

@@ -3,6 +3,8 @@
 And so is timm, which imports it.
 """
 
+import multiprocessing
+import os
 import subprocess
 import sys
 import textwrap
@@ -23,16 +25,32 @@ OTHERWISE_BROKEN = "raise RuntimeError('operator torchvision::roi_pool does not 
 NEEDY = "import a_module_that_is_not_there"
 
 
+def execute(script, folder):
+    """Run a script; what it prints goes to files."""
+    for stream, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(folder / name, os.O_CREAT | os.O_WRONLY), stream)
+    exec(script, {"sys": sys})
+
+
 def run(tmp_path, package, code):
-    """Run code where `package` is the source of torchvision, which counts how often it is read."""
+    """Run code where `package` is the source of torchvision, which counts how often it is read.
+
+    In a copy of a process that has imported torch, and of what is tried here nothing.
+    """
     if package is not None:
         folder = tmp_path / "torchvision"
         folder.mkdir()
         (folder / "__init__.py").write_text(textwrap.dedent(package))
         (folder / "before.py").write_text("import sys\nsys.reads = getattr(sys, 'reads', 0) + 1\n")
     hide = "" if package is not None else "sys.modules['torchvision'] = None\n"
-    script = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{hide}{textwrap.dedent(code)}"
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    script = f"sys.path.insert(0, {str(tmp_path)!r})\n{hide}{textwrap.dedent(code)}"
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch"])
+    process = context.Process(target=execute, args=(script, tmp_path))
+    process.start()
+    process.join()
+    printed = [(tmp_path / name).read_text() for name in ("stdout", "stderr")]
+    return subprocess.CompletedProcess("", process.exitcode, *printed)
 
 
 REPORT = """

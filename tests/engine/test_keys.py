@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -46,84 +45,95 @@ def second(model, images, targets):
 """
 ASK = """
 import sys
-sys.path.insert(0, sys.argv[1])
-import conftest
-import attrcheck
-from attrcheck.engine.shards import key_of
-print(key_of(attrcheck.method.get("first")))
+
+for folder in sys.argv[1:]:
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in ("attrcheck", "conftest"):
+            del sys.modules[name]
+    sys.path.insert(0, folder)
+    {question}
 """
 
 
-def key_of_first(folder, text):
-    """The key of the method `first` of a conftest, in a process of its own."""
-    (folder / "conftest.py").write_text(text)
-    command = [sys.executable, "-B", "-c", ASK, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def answers(question, folders, **settings):
+    """A line for each folder, by one process: it imports torch once, and attrcheck each time."""
+    code = ASK.format(question=question)
+    command = [sys.executable, "-B", "-c", code, *map(str, folders)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, **settings
+    ).stdout.splitlines()
+
+
+EDITS = {
+    "nothing": CONFTEST,
+    "another method": CONFTEST + SECOND,
+    "a comment": CONFTEST + "# a comment",
+    "a reference": CONFTEST.replace('("first")', '("first", reference="a paper")'),
+    "the code": CONFTEST.replace("sum(1) *", "sum(1) /"),
+    "a constant": CONFTEST.replace("2.0", "3.0"),
+}
 
 
 @pytest.fixture(scope="module")
-def unedited(tmp_path_factory):
-    """The folder of a project, and the key before anything is edited."""
-    folder = tmp_path_factory.mktemp("project")
-    return folder, key_of_first(folder, CONFTEST)
+def keys_of_first(tmp_path_factory):
+    """The key of method `first` of a conftest after each edit; before it, in another process."""
+    folders = [tmp_path_factory.mktemp("project") for _ in EDITS]
+    for folder, text in zip(folders, EDITS.values(), strict=True):
+        (folder / "conftest.py").write_text(text)
+    question = (
+        "import conftest; from attrcheck import method; "
+        "from attrcheck.engine.shards import key_of; print(key_of(method.get('first')))"
+    )
+    lines = answers(question, folders[:1]) + answers(question, folders[1:])
+    return dict(zip(EDITS, lines, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("text", "same"),
+    ("edited", "same"),
     [
-        (CONFTEST + SECOND, True),
-        (CONFTEST + "# a comment", True),
-        (CONFTEST.replace('("first")', '("first", reference="a paper")'), True),
-        (CONFTEST.replace("sum(1) *", "sum(1) /"), False),
-        (CONFTEST.replace("2.0", "3.0"), False),
+        ("another method", True),
+        ("a comment", True),
+        ("a reference", True),
+        ("the code", False),
+        ("a constant", False),
     ],
-    ids=["another method", "a comment", "a reference", "the code", "a constant"],
 )
-def test_the_key_of_a_method_is_its_own(unedited, text, same):
-    folder, key = unedited
-    assert (key_of_first(folder, text) == key) is same
+def test_the_key_of_a_method_is_its_own(keys_of_first, edited, same):
+    assert (keys_of_first[edited] == keys_of_first["nothing"]) is same
 
 
-@pytest.fixture(scope="module")
-def engine_of(tmp_path_factory):
-    """The engine's own part of keys in a copy of the package after an edit."""
-
-    def engine_of(file="", old="", new=""):
-        folder = tmp_path_factory.mktemp("package")
-        ignored = shutil.ignore_patterns("weights", "__pycache__", "*.npz")
-        shutil.copytree(PACKAGE, folder / "attrcheck", ignore=ignored)
-        if file:
-            path = folder / "attrcheck" / file
-            text = path.read_text()
-            assert old in text
-            path.write_text(text.replace(old, new, 1))
-        code = textwrap.dedent("""
-            from attrcheck.engine import keys
-            print(keys.__file__, keys.engine())
-        """)
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=folder,
-            env={"PYTHONPATH": str(folder), "PATH": ""},
-        )
-        place, engine = done.stdout.split()
-        assert Path(place).is_relative_to(folder)
-        return engine
-
-    return engine_of
+def engines(folder, edits):
+    """The engine's own part of keys in copies of the package, each after an edit."""
+    copies = [folder / str(number) for number in range(len(edits))]
+    ignored = shutil.ignore_patterns("weights", "__pycache__", "*.npz")
+    for copy, (file, old, new) in zip(copies, edits, strict=True):
+        shutil.copytree(PACKAGE, copy / "attrcheck", ignore=ignored)
+        path = copy / "attrcheck" / file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+    question = "from attrcheck.engine import keys; print(keys.__file__, keys.engine())"
+    lines = answers(question, copies, cwd=folder, env={"PATH": ""})
+    places, parts = zip(*(line.split() for line in lines), strict=True)
+    for place, copy in zip(places, copies, strict=True):
+        assert Path(place).is_relative_to(copy)
+    return parts
 
 
-def test_what_the_engine_does_to_maps_is_noticed_and_what_it_says_is_not(engine_of):
-    before = engine_of()
-    assert before == keys.engine()
-    assert engine_of("errors.py", "Shown without", "Printed without") == before
-    copied = ("engine/attribution.py", "# A copy: the method", "# This copies: the method")
-    assert engine_of(*copied) == before
-    negated = ("engine/attribution.py", "maps = maps.sum(1)", "maps = -maps.sum(1)")
-    assert engine_of(*negated) != before
+def test_what_the_engine_does_to_maps_is_noticed_and_what_it_says_is_not(tmp_path):
+    unedited, told, commented, negated = engines(
+        tmp_path,
+        [
+            ("errors.py", "", ""),
+            ("errors.py", "Shown without", "Printed without"),
+            ("engine/attribution.py", "# A copy: the method", "# This copies: the method"),
+            ("engine/attribution.py", "maps = maps.sum(1)", "maps = -maps.sum(1)"),
+        ],
+    )
+    assert unedited == keys.engine()
+    assert told == unedited
+    assert commented == unedited
+    assert negated != unedited
 
 
 def test_precision_counts_for_what_a_predictor_decides_and_not_for_maps(tiny):

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -164,28 +163,18 @@ EDITS = {
 """An edit of a file, as (file, old, new), and who must notice it; nobody else may."""
 
 
-@pytest.fixture(scope="module")
-def noticed(original, tmp_path_factory):
-    """For each edit, whose fingerprint changed; all edits side by side."""
-
-    def changed(name, old, new):
-        folder = tmp_path_factory.mktemp("edited")
-        source = textwrap.dedent(PROJECT[name])
-        assert old in source
-        write(folder, PROJECT | {name: source.replace(old, new)})
-        return {key for key, value in fingerprints(folder).items() if value != original[key]}
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(EDITS, pool.map(lambda edit: changed(*edit), EDITS), strict=True))
-
-
 def test_methods_of_other_code_have_other_fingerprints(original):
     assert len(set(original.values())) == len(original)
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit[0]}: {edit[2]}")
-def test_an_edit_is_noticed_by_those_that_use_it_and_by_nobody_else(noticed, edit):
-    assert noticed[edit] == EDITS[edit]
+def test_an_edit_is_noticed_by_those_that_use_it_and_by_nobody_else(original, tmp_path, edit):
+    name, old, new = edit
+    source = textwrap.dedent(PROJECT[name])
+    assert old in source
+    write(tmp_path, PROJECT | {name: source.replace(old, new)})
+    edited = fingerprints(tmp_path)
+    assert {key for key in METHODS if edited[key] != original[key]} == EDITS[edit]
 
 
 def test_a_new_file_in_a_package_changes_nobody_elses_fingerprint(original, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -97,12 +98,13 @@ def guided_ig(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     def maps(rows: Tensor) -> Tensor:
         some, chosen = images[rows], targets[rows]
         ways = exact(some.flatten(1))
+        lengths = ways.abs()
         places, total = torch.zeros_like(ways), torch.zeros_like(ways)
         for step in range(1, STEPS + 1):
             points = sent((places * ways).view(some.shape), some)
-            slopes = exact(backpropagate(model, points, chosen).flatten(1))
-            moved = advance(places, slopes, ways.abs(), step / STEPS)
-            total += (moved - places) * ways * slopes
+            slopes = backpropagate(model, points, chosen).flatten(1).to(ways.device)
+            moved = advance(places, slopes, lengths, step / STEPS)
+            total += (moved - places).mul_(ways).mul_(exact(slopes))
             places = moved
         return sent(total.view(some.shape).sum(1), some)
 
@@ -118,19 +120,29 @@ def advance(
     """
     low, high = max(mean - apart, 0.0), min(mean + apart, 1.0)
     places = places.clamp(min=low)
-    free = (places < high) & (lengths > 0)
-    slopes = slopes.abs().where(free, math.inf)
-    sizes = slopes.sort(1).values
     missing = ((mean - places) * lengths).sum(1, keepdim=True).clamp(min=0)
-    group = int(FRACTION * (slopes.shape[1] - 1))
-    done, below = torch.zeros_like(missing, dtype=torch.int64), torch.full_like(missing, -1)
+    rooms = (high - places) * lengths
+    slopes = slopes.abs().where(rooms > 0, math.inf)
+    sizes, ranked = exact(slopes), _ascending(slopes)
+    most, last = torch.finfo(slopes.dtype).max, slopes.shape[1] - 1
+    group = int(FRACTION * last)
+    done = torch.zeros_like(missing, dtype=torch.int64)
+    below, shares = torch.zeros_like(places), torch.zeros_like(places)
     for _ in range(math.ceil(1 / FRACTION)):
-        bound = sizes.gather(1, (done + group).clamp(max=slopes.shape[1] - 1))
-        chosen = free & (slopes > below) & (slopes <= bound)
-        room = ((high - places) * lengths * chosen).sum(1, keepdim=True)
+        bound = ranked.gather(1, (done + group).clamp(max=last)).clamp(max=most)
+        # As ones and zeros of the same type, which takes a fraction of the time of booleans.
+        within = torch.le(sizes, exact(bound), out=torch.empty_like(sizes))
+        chosen = within - below
+        room = (rooms * chosen).sum(1, keepdim=True)
         share = torch.where(room > 0, missing / room, 0).clamp(max=1)
-        there = torch.where(share < 1, places.lerp(torch.full_like(places, high), share), high)
-        places = torch.where(chosen, there, places)
+        shares.addcmul_(chosen, share)
         missing = (missing - room).clamp(min=0)
-        done, below = (slopes <= bound).sum(1, keepdim=True), bound
-    return places
+        done, below = torch.searchsorted(ranked, bound, right=True), within
+    return places.lerp(torch.full_like(places, high), shares)
+
+
+def _ascending(rows: Tensor) -> Tensor:
+    """The values of each row [N, P] in order; numpy is several times as fast as torch at it."""
+    if rows.device.type == "cpu":
+        return torch.from_numpy(np.sort(rows.numpy(), 1))
+    return rows.sort(1).values

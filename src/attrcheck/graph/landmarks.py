@@ -55,10 +55,11 @@ def _averages_all(pool: nn.Module | None) -> bool:
 def last_stage(model: fx.GraphModule, images: Tensor) -> Place | None:
     """The last grid behind a convolution whose cells have a say; None where there is none.
 
-    Found once per model and image size. That is where Grad-CAM looks. Poolings and linear layers on tokens aside: a class token listens
-    to the others for the last time when these enter the last attention, and its query, key and
-    value are part of that. A convolution that classifies is not a stage if there is another, and
-    nothing is that sees a part of the image only.
+    That is where Grad-CAM looks; it is looked for once per model and image size. Poolings and
+    linear layers on tokens aside: a class token listens to the others for the last time when these
+    enter the last attention, and its query, key and value are part of that. A convolution that
+    classifies is not a stage if there is another, and nothing is that sees a part of the image
+    only.
     """
     return _LAST.get(model, images.shape[1:], lambda: _last(model, images))
 

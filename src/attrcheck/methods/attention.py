@@ -49,6 +49,7 @@ class Reader:
     def _read(self, images: Tensor, logits: bool) -> list[Tensor]:
         run, names = self._run, self._names
         reading = _READING.get(run, (names, logits), lambda: _reading(run, names, logits))
+        outputs: list[Tensor]
         *outputs, self.attention, patches = reading(images.detach())
         self.grid = height, width = patches.shape[2:]
         tokens = self.attention[0].shape[-1]

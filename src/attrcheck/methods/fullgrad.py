@@ -55,11 +55,9 @@ def _addition(model: fx.GraphModule, node: fx.Node) -> Callable[..., Tensor] | N
     """y - y'x as a function of y and of all that the node is given; None if it is zero."""
     module = module_of(model, node)
     if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
-        return _of_channels(partial(_shift, module))
-    if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
-        return None if module.bias is None else _of_channels(lambda: module.bias)
-    if isinstance(module, nn.Linear):
-        return None if module.bias is None else _of_features(module)
+        return _of_layer(module, partial(_shift, module))
+    if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
+        return None if module.bias is None else _of_layer(module, partial(getattr, module, "bias"))
     if isinstance(module, Multiply):
         return _of_product
     if isinstance(module, ACTIVATIONS):
@@ -67,18 +65,14 @@ def _addition(model: fx.GraphModule, node: fx.Node) -> Callable[..., Tensor] | N
     return _of_zero(called(node)) if call_name(node) in SCALINGS else None
 
 
-def _of_channels(bias: Callable[[], Tensor]) -> Callable[..., Tensor]:
-    def of_channels(y: Tensor, *_: Any, **__: Any) -> Tensor:
-        return bias().view(-1, *(1,) * (y.ndim - 2))
+def _of_layer(layer: nn.Module, bias: Callable[[], Tensor]) -> Callable[..., Tensor]:
+    """Of one that has channels, or of one that has features."""
 
-    return of_channels
+    def of_layer(y: Tensor, *_: Any, **__: Any) -> Tensor:
+        behind = 0 if isinstance(layer, nn.Linear) else y.ndim - 2
+        return bias().view(-1, *(1,) * behind)
 
-
-def _of_features(layer: nn.Linear) -> Callable[..., Tensor]:
-    def of_features(*_: Any) -> Tensor:
-        return layer.bias
-
-    return of_features
+    return of_layer
 
 
 def _of_product(y: Tensor, *_: Any) -> Tensor:

@@ -120,25 +120,26 @@ def advance(
     """
     low, high = max(mean - apart, 0.0), min(mean + apart, 1.0)
     places = places.clamp(min=low)
-    missing = ((mean - places) * lengths).sum(1, keepdim=True).clamp(min=0)
+    missing = ((mean - places) * lengths).sum(1, keepdim=True).clamp_(min=0)
     rooms = (high - places) * lengths
     slopes = slopes.abs().where(rooms > 0, math.inf)
-    sizes, ranked = exact(slopes), _ascending(slopes)
-    most, last = torch.finfo(slopes.dtype).max, slopes.shape[1] - 1
-    group = int(FRACTION * last)
+    sizes, ranked, last = exact(slopes), _ascending(slopes), slopes.shape[1] - 1
+    group, tiny = int(FRACTION * last), torch.finfo(rooms.dtype).tiny
     done = torch.zeros_like(missing, dtype=torch.int64)
-    below, shares = torch.zeros_like(places), torch.zeros_like(places)
+    within, spare = torch.empty_like(sizes), torch.empty_like(sizes)
+    chosen, shares = torch.zeros_like(sizes), torch.zeros_like(sizes)
     for _ in range(math.ceil(1 / FRACTION)):
-        bound = ranked.gather(1, (done + group).clamp(max=last)).clamp(max=most)
-        # As ones and zeros of the same type, which takes a fraction of the time of booleans.
-        within = torch.le(sizes, exact(bound), out=torch.empty_like(sizes))
-        chosen = within - below
-        room = (rooms * chosen).sum(1, keepdim=True)
-        share = torch.where(room > 0, missing / room, 0).clamp(max=1)
-        shares.addcmul_(chosen, share)
-        missing = (missing - room).clamp(min=0)
-        done, below = torch.searchsorted(ranked, bound, right=True), within
-    return places.lerp(torch.full_like(places, high), shares)
+        bound = ranked.gather(1, (done + group).clamp_(max=last))
+        # Ones and zeros of the same type take a fraction of the time of booleans. Those that cannot
+        # move are chosen with the last: they have no room.
+        torch.le(sizes, exact(bound), out=within)
+        torch.sub(within, chosen, out=chosen)
+        room = torch.mul(rooms, chosen, out=spare).sum(1, keepdim=True)
+        shares.addcmul_(chosen, (missing / room.clamp(min=tiny)).clamp_(max=1))
+        missing = (missing - room).clamp_(min=0)
+        done = torch.searchsorted(ranked, bound, right=True)
+        chosen, within = within, chosen
+    return places.lerp_(spare.fill_(high), shares)
 
 
 def _ascending(rows: Tensor) -> Tensor:

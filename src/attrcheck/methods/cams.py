@@ -6,7 +6,6 @@ from functools import partial
 
 import torch
 from torch import Tensor, fx, nn
-from torch.nn import functional as F
 
 from attrcheck.graph.tails import Tail
 from attrcheck.methods import method
@@ -29,10 +28,12 @@ CHANNELS = 128
 TAILS = 16
 """Passes that take as long as those of what follows the last stage, one per channel: the most of
 the embedded families."""
-ROUNDS, POWER, TINY = 3, 8, 1e-30
-"""How often matrices are squared to find an eigenvector: some times, and again if need be."""
-REST = 1e-3
-"""Twice the second eigenvalue over the first, before the last square: its square is rounding."""
+ROUNDS, POWER = 3, 8
+"""A matrix is taken to this power to find its first eigenvector, and again if need be."""
+REST = 5e-4
+"""How much of a power the second eigenvalue may be: the next square leaves rounding of it."""
+TINY = 1e-12
+"""The least length of a vector that is told from zero."""
 
 
 @method(
@@ -241,31 +242,31 @@ def principal(activations: Tensor) -> Tensor:
     few_cells = cells.shape[2] <= cells.shape[1]
     vector = first_eigenvector(cells.mT @ cells if few_cells else cells @ cells.mT)
     if few_cells:
-        vector = F.normalize(cells @ vector, dim=1)
+        vector = cells @ vector
     # Projected last, so that cells that are alike stay so, and those that are zero.
     projections = (vector * cells).sum(1)
-    projections = torch.where(projections.sum(1, keepdim=True) < 0, -projections, projections)
+    length = torch.linalg.vector_norm(vector, dim=1).clamp_(min=TINY)
+    projections /= length.copysign_(projections.sum(1, keepdim=True))
     return projections.view(len(activations), *activations.shape[2:])
 
 
 def first_eigenvector(matrices: Tensor) -> Tensor:
     """Of the largest eigenvalue of matrices [N, n, n] that have none below zero: [N, n, 1].
 
-    A high power of a matrix is a multiple of v v^T, with v in every column. To square it a few
-    times takes a fraction of the time of a decomposition, which is left to matrices whose two
-    largest eigenvalues hardly differ.
+    Of any length. A high power of a matrix is a multiple of v v^T, with v in every column. It takes
+    a fraction of the time of a decomposition, which is left to matrices whose two largest
+    eigenvalues hardly differ, and to those that are zero.
     """
     powers = matrices
     for _ in range(ROUNDS):
-        trace = powers.diagonal(dim1=1, dim2=2).sum(1)[:, None, None]
-        powers = torch.linalg.matrix_power(powers / trace.clamp(min=TINY), POWER)
-        # Of the next square: its diagonal, which tells how much of it is not v v^T.
-        diagonal = powers.square().sum(2)
-        settled = diagonal.sum(1) > (1 - REST) * powers.diagonal(dim1=1, dim2=2).sum(1).square()
+        powers = torch.linalg.matrix_power(powers / powers.amax((1, 2), keepdim=True), POWER)
+        # The eigenvalues' sum, and the root of the sum of their squares: the same if one is left.
+        diagonals = powers.diagonal(dim1=1, dim2=2)
+        settled = torch.linalg.vector_norm(powers, dim=(1, 2)) > diagonals.sum(1).mul_(1 - REST)
         if all_settled := bool(settled.all()):
             break
-    column = powers[torch.arange(len(powers), device=powers.device), diagonal.argmax(1), None]
-    vectors = F.normalize((powers * column).sum(2, keepdim=True), dim=1)
+    largest = powers[torch.arange(len(powers), device=powers.device), diagonals.argmax(1), None]
+    vectors = (powers * largest).sum(2, keepdim=True)
     if all_settled:
         return vectors
     first = torch.linalg.eigh(matrices).eigenvectors[:, :, -1:]

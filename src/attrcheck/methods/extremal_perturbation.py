@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attrcheck.methods import method
+from attrcheck.methods._adam import Adam
 from attrcheck.methods._rules import backpropagate
 from attrcheck.tensors.batching import in_equal_batches
 from attrcheck.tensors.transfers import sent
@@ -54,22 +55,18 @@ def extremal_masks(model: nn.Module, images: Tensor, targets: Tensor, steps: int
 def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
     size = [min(CELLS, side) for side in images.shape[2:]]
     grid = images.new_full((len(images), 1, *size), 0.5)
-    wanted = sent(_step_of(AREA, size[0] * size[1]), images)
     first, last = PRESSURE
-    # Adam works element by element, so that images in one batch do not see each other; a large
-    # epsilon keeps it from taking full steps along gradients that are rounding noise.
-    optimiser = torch.optim.Adam([grid], lr=RATE, eps=0.1)
+    # A large epsilon keeps Adam from taking full steps along slopes that are rounding noise.
+    adam = Adam(grid, RATE, epsilon=0.1)
     for step in range(steps):
         pressure = first * (last / first) ** (step / max(1, steps - 1))
         smooth, near, weights = _smoothed(grid)
         gains = backpropagate(model, images * _enlarged(smooth, images), targets)
         gains = _enlarged_from((gains * images).sum(1, keepdim=True), grid)
-        # The slope of pressure * mean((ranked - wanted)^2).
-        ranked, order = smooth.flatten(1).sort(dim=1, stable=True)
-        slopes = (ranked - wanted).mul_(2 * pressure / len(wanted))
-        slopes = torch.empty_like(slopes).scatter_(1, order, slopes).view_as(grid)
-        grid.grad = _smoothed_from(slopes - gains, near, weights)
-        optimiser.step()
+        # Those of pressure * the mean of (smooth - wanted)^2.
+        wanted = _largest(smooth.flatten(1), AREA).view_as(grid)
+        slopes = (smooth - wanted).mul_(2 * pressure / wanted[0].numel())
+        adam.step(_smoothed_from(slopes - gains, near, weights))
         grid.clamp_(0, 1)
     return _enlarged(smoothed(grid), images)[:, 0]
 
@@ -146,6 +143,11 @@ def _spread(cells: int, side: int, dtype: torch.dtype, device: torch.device) -> 
     return sent(shares.to(dtype), device)
 
 
-def _step_of(area: float, count: int) -> Tensor:
-    """`count` sorted values of a mask of this area: zeros, then ones."""
-    return (torch.arange(count) >= round((1 - area) * count)).float()
+def _largest(values: Tensor, share: float) -> Tensor:
+    """One at a share of the values of each row, the largest, and zero elsewhere: [N, P].
+
+    Of values that are alike the last come first.
+    """
+    order = values.argsort(dim=1, stable=True)
+    others = round((1 - share) * values.shape[1])
+    return torch.zeros_like(values).scatter_(1, order[:, others:], 1)

@@ -140,13 +140,19 @@ def fullgrad(model: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
 
     def maps(part: slice) -> Tensor:
         pixels, biases = full_gradients(model, images[part], targets[part])
-        sums: dict[torch.Size, Tensor] = {}
-        for layer in (pixels, *biases):
+        total = _scaled(pixels)
+        sums = {total.shape: total}
+        for layer in biases:
             if layer.ndim == 4:
-                size = layer.shape[2:]
-                sums[size] = _scaled(layer) + sums.get(size, 0)
-        # All layers of a size are enlarged as one.
-        return torch.stack([enlarge(layers, images) for layers in sums.values()]).sum(0)
+                scaled = _scaled(layer)
+                known = sums.setdefault(scaled.shape, scaled)
+                if known is not scaled:
+                    known += scaled
+        # Layers of a size are enlarged as one, those of the images' size not at all.
+        del sums[total.shape]
+        for layers in sums.values():
+            total += enlarge(layers, images)
+        return total
 
     return torch.cat(list(in_batches(maps, len(images), model, images)))
 
@@ -156,7 +162,7 @@ def _scaled(layer: Tensor) -> Tensor:
 
     Zero if all are alike. What is in the layer is lost.
     """
-    sizes = layer.abs_().flatten(1)
-    low, high = sizes.amin(1, keepdim=True), sizes.amax(1, keepdim=True)
+    sizes = layer.abs_()
+    low, high = sizes.amin((1, 2, 3), keepdim=True), sizes.amax((1, 2, 3), keepdim=True)
     span = (high - low).clamp_(min=torch.finfo(layer.dtype).tiny)
-    return sizes.sub_(low).view_as(layer).sum(1).div_(span[:, :, None])
+    return sizes.sub_(low).sum(1).div_(span[:, 0])

@@ -96,7 +96,7 @@ def stage_activations(
 
 
 def stage_maps(model: nn.Module, images: Tensor, stage: str | None = None) -> Tensor:
-    """Activations [N, K, h, w] of the stage alone: nothing behind it is run."""
+    """Activations [N, K, h, w] of the stage, for no gradient: nothing behind it is run."""
     node, layout = stage_of(model, images, stage)
     assert isinstance(model, fx.GraphModule)
     head = _HEADS.get(model, node.name, lambda: until(model, node))

@@ -27,8 +27,9 @@ from attrcheck.tensors.memo import PerModel
 
 HOMOGENEOUS = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.RReLU)
 """Activations y = y'x, which add nothing."""
-_WATCHED: PerModel[fx.GraphModule] = PerModel()
 KINDS = {*LINEAR, *ACTIVATIONS, *MAXIMA, Multiply} - {nn.ConstantPad2d}
+
+_WATCHED: PerModel[fx.GraphModule] = PerModel()
 
 
 def needs_biases(model: nn.Module) -> str | None:
@@ -46,7 +47,9 @@ def _watched(model: fx.GraphModule) -> fx.GraphModule:
         addition = _addition(model, node) if node in carrying else None
         if addition:
             values.append(copied)
-            added.append(graph.call_function(addition, (copied, *copied.args), copied.kwargs))
+            with graph.inserting_after(copied):
+                given = (copied, *copied.args)
+                added.append(graph.call_function(addition, given, copied.kwargs))
     graph.output((logits, values, added))
     return fx.GraphModule(model, graph)
 
@@ -55,9 +58,9 @@ def _addition(model: fx.GraphModule, node: fx.Node) -> Callable[..., Tensor] | N
     """y - y'x as a function of y and of all that the node is given; None if it is zero."""
     module = module_of(model, node)
     if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
-        return _of_layer(module, partial(_shift, module))
+        return _bias(module, partial(_shift, module))
     if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
-        return None if module.bias is None else _of_layer(module, partial(getattr, module, "bias"))
+        return None if module.bias is None else _bias(module, partial(getattr, module, "bias"))
     if isinstance(module, Multiply):
         return _of_product
     if isinstance(module, ACTIVATIONS):
@@ -65,14 +68,14 @@ def _addition(model: fx.GraphModule, node: fx.Node) -> Callable[..., Tensor] | N
     return _of_zero(called(node)) if call_name(node) in SCALINGS else None
 
 
-def _of_layer(layer: nn.Module, bias: Callable[[], Tensor]) -> Callable[..., Tensor]:
-    """Of one that has channels, or of one that has features."""
+def _bias(layer: nn.Module, vector: Callable[[], Tensor]) -> Callable[..., Tensor]:
+    """A number for each channel, or for each feature."""
 
-    def of_layer(y: Tensor, *_: Any, **__: Any) -> Tensor:
+    def bias(y: Tensor, *_: Any, **__: Any) -> Tensor:
         behind = 0 if isinstance(layer, nn.Linear) else y.ndim - 2
-        return bias().view(-1, *(1,) * behind)
+        return vector().view(-1, *(1,) * behind)
 
-    return of_layer
+    return bias
 
 
 def _of_product(y: Tensor, *_: Any) -> Tensor:

@@ -120,8 +120,8 @@ def advance(
     """
     low, high = max(mean - apart, 0.0), min(mean + apart, 1.0)
     places = places.clamp(min=low)
-    missing = ((mean - places) * lengths).sum(1, keepdim=True).clamp_(min=0)
-    rooms = (high - places) * lengths
+    missing = (mean - places).mul_(lengths).sum(1, keepdim=True).clamp_(min=0)
+    rooms = (high - places).mul_(lengths)
     slopes = slopes.abs().where(rooms > 0, math.inf)
     sizes, ranked, last = exact(slopes), _ascending(slopes), slopes.shape[1] - 1
     group, tiny = int(FRACTION * last), torch.finfo(rooms.dtype).tiny

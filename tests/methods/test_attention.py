@@ -82,6 +82,18 @@ def test_the_attention_that_is_read_is_that_of_the_network(weights):
     assert reader.grid == (8, 8)
 
 
+def test_attention_without_logits_is_the_same_and_nothing_is_run_behind_the_last():
+    model, images = prepare(random_family("vit")), smooth_images(COUNT)
+    wanted = read(model, images)
+    (*_, last) = (part for part in model.modules() if isinstance(part, nn.Linear))
+    last.register_forward_pre_hook(lambda *_: pytest.fail("the head is run"))
+    reader = Reader(model)
+    with torch.no_grad():
+        reader.read(images)
+    assert reader.grid == wanted.grid
+    assert all(map(torch.equal, reader.attention, wanted.attention))
+
+
 @both_weights
 def test_rows_of_a_rollout_sum_to_one(weights):
     _, model, images, _ = subject(weights)

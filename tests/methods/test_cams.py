@@ -13,7 +13,7 @@ from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import method
-from attrcheck.methods.cams import principal
+from attrcheck.methods.cams import first_eigenvector, principal
 from attrcheck.methods.noise import Noise
 from attrcheck.methods.stages import CoarseGrid, needs_stage
 from attrcheck.tensors.batching import limited_to
@@ -278,6 +278,18 @@ def test_the_sign_of_eigen_cam_is_that_of_the_maps_and_no_rounding_shows():
     assert torch.allclose(principal(-activations), maps, atol=1e-5)
     assert (principal(activations.relu()) >= 0).all()
     assert torch.equal(principal(torch.zeros(1, 3, 2, 2)), torch.zeros(1, 2, 2))
+
+
+@pytest.mark.parametrize("second", [0.0, 0.3, 0.9, 0.99, 0.9999])
+def test_the_first_eigenvector_however_near_the_second_is(second):
+    bases = torch.linalg.qr(torch.randn(5, 12, 12, generator=torch.manual_seed(0)).double())[0]
+    values = torch.tensor([1.0, second, second / 2, *[0.0] * 9]).double()
+    # One is settled at once, and one is zero: neither is of use to the others.
+    values = torch.stack([values, values * 1e6, values * 1e-6, 1.0 * (values == 1), values * 0])
+    found = first_eigenvector(bases * values[:, None] @ bases.mT)
+    cosines = (found * bases[:, :, :1]).sum((1, 2)) / found.square().sum((1, 2)).sqrt()
+    assert torch.allclose(cosines[:4].abs(), torch.ones(4).double(), atol=1e-9)
+    assert found[4].isfinite().all()
 
 
 # Behind a global mean and a linear layer the gradient is the same in all cells of a channel.

@@ -10,6 +10,7 @@ from attrcheck.graph.guard import Snapshot
 from attrcheck.graph.preparing import prepare
 from attrcheck.methods import extremal_perturbation as extremal
 from attrcheck.methods import method
+from attrcheck.methods._adam import Adam
 from attrcheck.tensors.batching import limited_to
 from tests.worlds import FAMILIES, random_family, smooth_images, trained_family
 
@@ -76,6 +77,35 @@ def test_smoothing_is_a_max_convolution():
             weight = math.exp(20 * largest)
             wanted = largest * weight / (weight + 24)
             assert found[row, column].item() == pytest.approx(wanted, abs=1e-6)
+
+
+def test_slopes_are_brought_back_as_autograd_does():
+    grid = torch.rand(2, 1, 9, 7, generator=torch.manual_seed(0)).requires_grad_()
+    upstream = torch.randn(2, 1, 9, 7, generator=torch.manual_seed(1))
+    (wanted,) = torch.autograd.grad(extremal.smoothed(grid), grid, upstream)
+    found = extremal._smoothed_from(upstream, *extremal._smoothed(grid.detach())[1:])
+    assert torch.allclose(found, wanted, atol=1e-6)
+    images = torch.zeros(2, 1, 20, 16)
+    upstream = torch.randn(images.shape, generator=torch.manual_seed(2))
+    (wanted,) = torch.autograd.grad(extremal._enlarged(grid, images), grid, upstream)
+    assert torch.allclose(extremal._enlarged_from(upstream, grid), wanted, atol=1e-6)
+
+
+def test_a_share_of_the_largest_and_the_last_of_those_that_are_alike():
+    values = torch.tensor([[1.0, 5, 3, 3, 3, 0, 2, 3, 1, 1], [0.5] * 10])
+    found = extremal._largest(values, 0.3)
+    assert found.tolist() == [[0, 1, 0, 0, 1, 0, 0, 1, 0, 0], [0] * 7 + [1] * 3]
+
+
+def test_a_step_is_one_of_torchs_adam():
+    values = torch.rand(40, generator=torch.manual_seed(0))
+    wanted = values.clone().requires_grad_()
+    adam, torchs = Adam(values, 0.02, epsilon=0.1), torch.optim.Adam([wanted], lr=0.02, eps=0.1)
+    for seed in range(20):
+        wanted.grad = torch.randn(40, generator=torch.manual_seed(seed))
+        adam.step(wanted.grad)
+        torchs.step()
+    assert torch.allclose(values, wanted, rtol=1e-6, atol=0)
 
 
 def test_smoothing_keeps_what_is_flat():

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from attrcheck.graph.preparing import NotTraceable, prepare
 from attrcheck.methods import method
-from attrcheck.methods.stages import CoarseGrid
+from attrcheck.methods.stages import CoarseGrid, stage_activations, stage_maps
 from attrcheck.models import model as models
 from tests import worlds
 from tests.methods.cam_world import (
@@ -33,6 +33,16 @@ def test_another_stage_by_the_name_of_its_module_or_node(name, stage):
     last = attribute(name, model, images, targets, (1,), stage="features.1")
     assert torch.equal(last, attribute(name, model, images, targets, (1,)))
     assert not torch.allclose(other, last, rtol=0.1)
+
+
+@pytest.mark.parametrize("family", ["resnet", "vit"])
+def test_nothing_behind_a_stage_is_run_for_its_activations_alone(family):
+    model, images = prepare(worlds.random_family(family)), smooth_images(2)
+    wanted, _ = stage_activations(model, images)
+    assert torch.equal(stage_maps(model, images), wanted)
+    (*_, last) = (part for part in model.modules() if isinstance(part, nn.Linear))
+    last.register_forward_pre_hook(lambda *_: pytest.fail("the head is run"))
+    assert torch.equal(stage_maps(model, images), wanted)
 
 
 def test_a_stage_can_be_bound_and_registered(registries):

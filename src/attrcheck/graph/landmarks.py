@@ -9,6 +9,9 @@ from torch import Tensor, fx, nn
 from attrcheck.graph.grids import Place, places, pools
 from attrcheck.graph.kinds import SHAPE_CALLS, Mean, Product
 from attrcheck.graph.nodes import call_name, module_of, partial
+from attrcheck.tensors.memo import PerModel
+
+_LAST: PerModel[Place | None] = PerModel()
 
 
 def attentions(model: fx.GraphModule) -> list[fx.Node]:
@@ -52,11 +55,16 @@ def _averages_all(pool: nn.Module | None) -> bool:
 def last_stage(model: fx.GraphModule, images: Tensor) -> Place | None:
     """The last grid behind a convolution whose cells have a say; None where there is none.
 
-    That is where Grad-CAM looks. Poolings and linear layers on tokens aside: a class token listens
-    to the others for the last time when these enter the last attention, and its query, key and
-    value are part of that. A convolution that classifies is not a stage if there is another, and
-    nothing is that sees a part of the image only.
+    That is where Grad-CAM looks; it is looked for once per model and image size. Poolings and
+    linear layers on tokens aside: a class token listens to the others for the last time when these
+    enter the last attention, and its query, key and value are part of that. A convolution that
+    classifies is not a stage if there is another, and nothing is that sees a part of the image
+    only.
     """
+    return _LAST.get(model, images.shape[1:], lambda: _last(model, images))
+
+
+def _last(model: fx.GraphModule, images: Tensor) -> Place | None:
     nodes = {node.name: node for node in model.graph.nodes}
     order = {name: place for place, name in enumerate(nodes)}
     first = min((order[name] for name in nodes if _convolves(model, nodes[name])), default=inf)

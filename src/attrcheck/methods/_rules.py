@@ -52,7 +52,7 @@ def _with_rules(
         module = module_of(changed, node)
         rule = calls.get(call_name(node)) if module is None else kinds.get(type(module))
         if rule:
-            node.target = _bound(rule, module or _function(node))
+            node.target = _bound(rule, module or called(node))
             node.op = "call_function"
     changed.delete_all_unused_submodules()
     changed.recompile()
@@ -66,7 +66,8 @@ def _bound(rule: BackwardRule, part: Callable[..., Any]) -> BackwardRule:
     return ruled
 
 
-def _function(node: fx.Node) -> Callable[..., Any]:
+def called(node: fx.Node) -> Callable[..., Any]:
+    """The function that a node calls, also where it is a method of a tensor."""
     target: Any = node.target
     return getattr(Tensor, target) if node.op == "call_method" else target  # type: ignore[no-any-return]
 

@@ -16,6 +16,7 @@ from attrcheck.methods.lrp_attention import CALLS, KINDS, uncovered
 from attrcheck.tensors.images import enlarge
 from attrcheck.tensors.memo import PerModel
 
+_NAMES: PerModel[frozenset[str]] = PerModel()
 _READING: PerModel[fx.GraphModule] = PerModel()
 
 
@@ -28,16 +29,28 @@ class Reader:
     def __init__(self, model: nn.Module, under_rules: fx.GraphModule | None = None) -> None:
         if not isinstance(model, fx.GraphModule):
             raise TypeError(f"attention is read from a prepared graph, not {type(model).__name__}")
-        run = under_rules or model
-        names = frozenset(node.name for node in attentions(model))
-        self._run = _READING.get(run, names, lambda: _reading(run, names))
+        self._run = under_rules or model
+        self._names = _NAMES.get(
+            model, (), lambda: frozenset(node.name for node in attentions(model))
+        )
         self.attention: list[Tensor] = []
         self.grid = (0, 0)
 
     def __call__(self, images: Tensor) -> Tensor:
         """Logits; raises ValueError where attention is not from every token to every token."""
         logits: Tensor
-        logits, self.attention, patches = self._run(images.detach())
+        (logits,) = self._read(images, logits=True)
+        return logits
+
+    def read(self, images: Tensor) -> None:
+        """Without logits: nothing behind the last attention is run."""
+        self._read(images, logits=False)
+
+    def _read(self, images: Tensor, logits: bool) -> list[Tensor]:
+        run, names = self._run, self._names
+        reading = _READING.get(run, (names, logits), lambda: _reading(run, names, logits))
+        outputs: list[Tensor]
+        *outputs, self.attention, patches = reading(images.detach())
         self.grid = height, width = patches.shape[2:]
         tokens = self.attention[0].shape[-1]
         for layer in self.attention:
@@ -46,7 +59,7 @@ class Reader:
                     f"attention of shape {list(layer.shape)} is not that of a class token and "
                     f"{height}x{width} patches to each other"
                 )
-        return logits
+        return outputs
 
     def on_image(self, relevance: Tensor, images: Tensor) -> Tensor:
         """The class token's row of [N, T, T], as a map: the last tokens are the patches."""
@@ -55,11 +68,11 @@ class Reader:
         return enlarge(row.view(-1, height, width), images)
 
 
-def _reading(model: fx.GraphModule, names: Collection[str]) -> fx.GraphModule:
-    """The model that also returns its attentions, and the patches that the last convolution before
-    them cuts."""
+def _reading(model: fx.GraphModule, names: Collection[str], logits: bool) -> fx.GraphModule:
+    """The model that returns its logits, if they are wanted, its attentions, and the patches that
+    the last convolution before them cuts."""
     graph, copies = fx.Graph(), dict[fx.Node, fx.Node]()
-    logits = graph.graph_copy(model.graph, copies)
+    last = graph.graph_copy(model.graph, copies)
     read: list[fx.Node] = []
     patches = None
     for node, copied in copies.items():
@@ -69,8 +82,11 @@ def _reading(model: fx.GraphModule, names: Collection[str]) -> fx.GraphModule:
             copied.replace_all_uses_with(read[-1], lambda user: user is not read[-1])
         elif not read and isinstance(module_of(model, node), nn.Conv2d):
             patches = copied
-    graph.output((logits, read, patches))
-    return fx.GraphModule(model, graph)
+    graph.output((last, read, patches) if logits else (read, patches))
+    reading = fx.GraphModule(model, graph)
+    graph.eliminate_dead_code()
+    reading.recompile()
+    return reading
 
 
 def _end(attention: Tensor) -> Tensor:
@@ -136,7 +152,7 @@ def attention_rollout(model: nn.Module, images: Tensor, targets: Tensor) -> Tens
     """
     reader = Reader(model)
     with torch.no_grad():
-        reader(images)
+        reader.read(images)
     return reader.on_image(rollout(reader.attention), images)
 
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from attrcheck.contracts import Dataset
 from attrcheck.graph.halves import halves, needs_middle
 from attrcheck.methods import method
+from attrcheck.methods._adam import Adam
 from attrcheck.store.digests import digest
 from attrcheck.tensors.batching import in_batches, in_equal_batches
 from attrcheck.tensors.images import blurred, enlarge, gaussian_weights
@@ -93,8 +94,7 @@ def fitted_gate(
 ) -> Tensor:
     """The gate that minimises a loss, known by its slope over noisy samples, plus a price."""
     mask = torch.full_like(like, OPEN).requires_grad_()
-    # Adam works element by element, so that images in one batch do not see each other.
-    optimiser = torch.optim.Adam([mask], lr=RATE)
+    adam = Adam(mask, RATE)
     for _ in range(steps):
         with torch.enable_grad():
             gate = smooth_gate(mask)
@@ -103,8 +103,7 @@ def fitted_gate(
         for _ in range(samples):
             noise = torch.stack([torch.randn(like.shape[1:], generator=draw) for draw in draws])
             total.add_(slope(sent(noise, like), gate.detach()), alpha=1 / samples)
-        (mask.grad,) = torch.autograd.grad([cost, gate], mask, [torch.ones_like(cost), total])
-        optimiser.step()
+        adam.step(torch.autograd.grad([cost, gate], mask, [torch.ones_like(cost), total])[0])
     with torch.no_grad():
         return smooth_gate(mask)
 

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attrcheck.methods import method
+from attrcheck.methods._adam import Adam
+from attrcheck.methods._rules import backpropagate
 from attrcheck.tensors.batching import in_equal_batches
 from attrcheck.tensors.transfers import sent
 
@@ -52,35 +54,50 @@ def extremal_masks(model: nn.Module, images: Tensor, targets: Tensor, steps: int
 
 def _optimise(model: nn.Module, images: Tensor, targets: Tensor, steps: int) -> Tensor:
     size = [min(CELLS, side) for side in images.shape[2:]]
-    grid = images.new_full((len(images), 1, *size), 0.5).requires_grad_()
-    wanted = sent(_step_of(AREA, size[0] * size[1]), images)
+    grid = images.new_full((len(images), 1, *size), 0.5)
     first, last = PRESSURE
-    # Adam works element by element, so that images in one batch do not see each other; a large
-    # epsilon keeps it from taking full steps along gradients that are rounding noise.
-    optimiser = torch.optim.Adam([grid], lr=RATE, eps=0.1)
+    # A large epsilon keeps Adam from taking full steps along slopes that are rounding noise.
+    adam = Adam(grid, RATE, epsilon=0.1)
     for step in range(steps):
         pressure = first * (last / first) ** (step / max(1, steps - 1))
-        with torch.enable_grad():
-            smooth = smoothed(grid)
-            lost = -model(images * _enlarged(smooth, images)).gather(1, targets[:, None])
-        # The slope of pressure * mean((ranked - wanted)^2).
-        ranked, order = smooth.detach().flatten(1).sort(dim=1, stable=True)
-        slope = (ranked - wanted).mul_(2 * pressure / len(wanted))
-        slope = torch.empty_like(slope).scatter_(1, order, slope).view_as(grid)
-        slopes = [torch.ones_like(lost), slope]
-        (grid.grad,) = torch.autograd.grad([lost, smooth], grid, slopes)
-        optimiser.step()
-        grid.detach().clamp_(0, 1)
-    with torch.no_grad():
-        return _enlarged(smoothed(grid), images)[:, 0]
+        smooth, near, weights = _smoothed(grid)
+        gains = backpropagate(model, images * _enlarged(smooth, images), targets)
+        gains = _enlarged_from((gains * images).sum(1, keepdim=True), grid)
+        # Those of pressure * the mean of (smooth - wanted)^2.
+        wanted = _largest(smooth.flatten(1), AREA).view_as(grid)
+        slopes = (smooth - wanted).mul_(2 * pressure / wanted[0].numel())
+        adam.step(_smoothed_from(slopes - gains, near, weights))
+        grid.clamp_(0, 1)
+    return _enlarged(smoothed(grid), images)[:, 0]
 
 
 def smoothed(grid: Tensor) -> Tensor:
     """Max-convolution: at each cell the smooth maximum over neighbours of their value * kernel."""
+    return _smoothed(grid)[0]
+
+
+def _smoothed(grid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The smooth maximum; what it is taken of, the neighbours of every cell; and their weights.
+
+    The last two are [N, K, cells], the neighbours times SHARPNESS * kernel.
+    """
     places, kernel = _neighbours(*grid.shape[2:], grid.dtype, grid.device)
-    near = grid.flatten(1).index_select(1, places)
-    near = near.view(len(grid), len(kernel), -1) * kernel
-    return (near * near.softmax(1)).sum(1).view_as(grid) / SHARPNESS
+    near = grid.flatten(1).index_select(1, places).view(len(grid), len(kernel), -1).mul_(kernel)
+    weights = near.softmax(1)
+    return (near * weights).sum(1).view_as(grid) / SHARPNESS, near, weights
+
+
+def _smoothed_from(slopes: Tensor, near: Tensor, weights: Tensor) -> Tensor:
+    """Slopes of the smooth maximum, brought back to the grid.
+
+    As autograd computes it, in a third less time than with a graph of each step.
+    """
+    places, kernel = _neighbours(*slopes.shape[2:], slopes.dtype, slopes.device)
+    upstream = slopes.view(len(near), 1, -1) / SHARPNESS
+    by_weight = torch._softmax_backward_data(upstream * near, weights, 1, near.dtype)
+    by_place = by_weight.add_(upstream * weights).mul_(kernel).flatten(1)
+    grid = torch.zeros_like(slopes).flatten(1)
+    return grid.scatter_add_(1, places.expand_as(by_place), by_place).view_as(slopes)
 
 
 @cache
@@ -103,11 +120,19 @@ def _neighbours(
 
 def _enlarged(grid: Tensor, images: Tensor) -> Tensor:
     """To the size of the images, bilinearly; as products, which are faster than F.interpolate."""
-    rows, columns = (
-        _spread(cells, side, grid.dtype, grid.device)
-        for cells, side in zip(grid.shape[2:], images.shape[2:], strict=True)
-    )
+    rows, columns = _spreads(grid, images)
     return rows @ grid @ columns.T
+
+
+def _enlarged_from(slopes: Tensor, grid: Tensor) -> Tensor:
+    """Slopes of what is enlarged, brought back to the grid."""
+    rows, columns = _spreads(grid, slopes)
+    return rows.T @ (slopes @ columns)
+
+
+def _spreads(grid: Tensor, images: Tensor) -> list[Tensor]:
+    sizes = zip(grid.shape[2:], images.shape[2:], strict=True)
+    return [_spread(cells, side, grid.dtype, grid.device) for cells, side in sizes]
 
 
 @cache
@@ -118,6 +143,11 @@ def _spread(cells: int, side: int, dtype: torch.dtype, device: torch.device) -> 
     return sent(shares.to(dtype), device)
 
 
-def _step_of(area: float, count: int) -> Tensor:
-    """`count` sorted values of a mask of this area: zeros, then ones."""
-    return (torch.arange(count) >= round((1 - area) * count)).float()
+def _largest(values: Tensor, share: float) -> Tensor:
+    """One at a share of the values of each row, the largest, and zero elsewhere: [N, P].
+
+    Of values that are alike the last come first.
+    """
+    order = values.argsort(dim=1, stable=True)
+    others = round((1 - share) * values.shape[1])
+    return torch.zeros_like(values).scatter_(1, order[:, others:], 1)

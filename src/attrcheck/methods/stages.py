@@ -11,10 +11,12 @@ from torch import Tensor, fx, nn
 
 from attrcheck.errors import suggest
 from attrcheck.graph.grids import Layout, Place, places, widths
+from attrcheck.graph.halves import until
 from attrcheck.graph.kinds import Product
 from attrcheck.graph.landmarks import last_stage
 from attrcheck.graph.nodes import PART, call_name, module_of, no_graph, sees_all
 from attrcheck.tensors.images import enlarge
+from attrcheck.tensors.memo import PerModel
 
 FINEST_PATCHES = 4
 """Patches per side of the grid that single deletion removes by default."""
@@ -26,6 +28,7 @@ ATTENDED = (
 ALL_ZERO = "zero everywhere if no region of the stage speaks for the class"
 
 _WARNED: WeakSet[nn.Module] = WeakSet()
+_HEADS: PerModel[fx.GraphModule] = PerModel()
 
 
 class CoarseGrid(UserWarning):
@@ -90,6 +93,17 @@ def stage_activations(
     logits = tap.run(images.detach())
     _warn_if_coarse(model, node.name, tap.activations)
     return tap.activations, logits
+
+
+def stage_maps(model: nn.Module, images: Tensor, stage: str | None = None) -> Tensor:
+    """Activations [N, K, h, w] of the stage, for no gradient: nothing behind it is run."""
+    node, layout = stage_of(model, images, stage)
+    assert isinstance(model, fx.GraphModule)
+    head = _HEADS.get(model, node.name, lambda: until(model, node))
+    with torch.inference_mode():
+        activations = layout.maps(head(images))
+    _warn_if_coarse(model, node.name, activations)
+    return activations
 
 
 def stage_tensors(

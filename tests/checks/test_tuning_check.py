@@ -123,3 +123,19 @@ def test_without_fine_tuning_or_another_model_there_is_nothing_to_compare(world,
     assert (untuned.passed, untuned.reason) == (None, "no protocol of the run fine-tunes it")
     alone = verdict_on_one(lab_of("halves-one-idsds"))
     assert (alone.passed, alone.reason) == (None, "no other model is there")
+
+
+def test_every_tuning_of_the_run_is_looked_at(world, lab_of):
+    both = [*CASES, "halves-one-f_fidelity"]
+    figures = verdict_on_one(lab_of(*both)).figures
+    tunings = {name.partition(": ")[0] for name in figures}
+    assert len(tunings) == 2
+    alone = verdict_on_one(lab_of(*CASES)).figures
+    (key,) = (
+        key
+        for key in tunings
+        if figures[f"{key}: total_variation_moved"] == alone["total_variation_moved"]
+    )
+    assert {name for name in figures if name.startswith(key)} == {
+        f"{key}: {name}" for name in alone
+    }

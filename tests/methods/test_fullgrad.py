@@ -73,6 +73,7 @@ def test_what_calls_add_is_counted():
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_bias_gradients_are_those_of_pytorch_grad_cam():
+    import attrcheck.adapters.vision  # noqa: F401, I001  # it imports torchvision
     from pytorch_grad_cam import FullGrad
 
     torch.manual_seed(0)

@@ -78,10 +78,20 @@ def test_without_slopes_it_is_opencv_up_to_rounding(scene, monkeypatch):
     image, keep, theirs = scene
     slope = inpainting._slope
 
-    def flat(values, known, rows, columns):
-        slopes = slope(values, known, rows, columns)
-        return slopes if len(rows) == 1 else tuple(0 * one for one in slopes)
+    def flat(values, known, rows, at, width):
+        slopes = slope(values, known, rows, at, width)
+        return slopes if at.shape[1] == 1 else tuple(0 * one for one in slopes)
 
     monkeypatch.setattr(inpainting, "_slope", flat)
     ours = painted(torch.from_numpy(image), torch.from_numpy(keep)).numpy()
     assert np.abs(ours - theirs)[~keep].mean() < 2
+
+
+def test_images_of_a_batch_are_painted_as_if_alone():
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(6, 3, 12, 9, generator=generator)
+    keep = torch.rand(6, 12, 9, generator=generator) > torch.linspace(0.1, 0.9, 6)[:, None, None]
+    keep[2], keep[4] = False, True
+    together = inpainting.inpaint(images, keep)
+    for image, kept, whole in zip(images, keep, together, strict=True):
+        assert torch.equal(inpainting.inpaint(image[None], kept[None])[0], whole)

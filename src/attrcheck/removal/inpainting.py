@@ -1,13 +1,13 @@
 """Paint over removed pixels from their border inwards: the fast marching method (Telea 2004).
 
-One pixel after another, in plain Python: about a twentieth of a second for an image of 32 pixels of
-which half are gone, seconds for one of 224.
+One pixel after another, but one of each image at a time: a hundredth of a second for each of 20
+images of 32 pixels of which half are gone, ten times that for a single one.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from math import sqrt
 
 import numpy as np
 import torch
@@ -17,10 +17,11 @@ from torch import Tensor
 from attrcheck.removal import removal
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Places = NDArray[np.int64]
 RADIUS = 3
 """Pixels around one from which it is painted."""
 FAR = 1e6
-SIDES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 OFFSETS = np.array(
     [
         (down, right)
@@ -29,6 +30,12 @@ OFFSETS = np.array(
         if 0 < down**2 + right**2 <= RADIUS**2
     ]
 )
+LENGTHS = np.sqrt((OFFSETS**2).sum(1))
+MARGIN = RADIUS + 1
+"""Pixels around an image that are not known."""
+SIDES = ((MARGIN, MARGIN), (MARGIN, MARGIN))
+STEP = np.dtype([("at", np.int64), ("when", np.float64)])
+"""A place in an image with its margin, row behind row, and the distance from what is kept."""
 
 
 @removal("inpaint")
@@ -41,87 +48,99 @@ def inpaint(images: Tensor, keep: Tensor) -> Tensor:
     """
     kept = keep.bool()
     pixels = images.detach().cpu().double().numpy()
-    filled = np.stack(
-        [_painted(image, known) for image, known in zip(pixels, kept.cpu().numpy(), strict=True)]
-    )
-    painted = torch.from_numpy(filled).to(images)
+    painted = torch.from_numpy(_painted(pixels, kept.cpu().numpy())).to(images)
     return torch.where(kept[:, None], images, painted)
 
 
-def _painted(image: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """An image [C, H, W] without holes."""
-    if not kept.any():
-        return np.zeros_like(image)
-    margin = RADIUS + 1
-    painted = np.pad(image * kept, ((0, 0), (margin, margin), (margin, margin)))
-    known = np.pad(kept, margin)
+def _painted(images: Floats, kept: Flags) -> Floats:
+    """Images [N, C, H, W] without holes: of all the first removed pixel, then the second, ..."""
+    routes = [_march(flags) for flags in kept]
+    lengths = np.array([len(route) for route in routes])
+    order = np.argsort(-lengths, kind="stable")  # so that those that are not done come first
+    steps = np.zeros((int(lengths.max(initial=0)), len(images)), dtype=STEP)
+    for column, index in enumerate(order):
+        steps[: lengths[index], column] = routes[index]
+
+    # Places of an image in one row, behind each other; colours of a place last.
+    known = np.pad(kept[order], ((0, 0), *SIDES)).reshape(len(images), -1)
+    painted = np.pad(images[order] * kept[order, None], ((0, 0), (0, 0), *SIDES))
+    shape = painted.shape
+    painted = np.ascontiguousarray(painted.reshape(*shape[:2], -1).transpose(0, 2, 1))
     distance = np.where(known, 0.0, FAR)
-    lowest, highest = image[:, kept].min(axis=1), image[:, kept].max(axis=1)
-    inside = np.pad(~kept, margin)
-    for y, x in _march(inside, distance):
-        value = _value(painted, known, distance, y, x)
-        painted[:, y, x] = np.clip(value, lowest, highest)  # noise would go on and on
-        known[y, x] = True
-    return painted[:, margin:-margin, margin:-margin]
+    lowest = np.where(known[..., None], painted, np.inf).min(1)
+    highest = np.where(known[..., None], painted, -np.inf).max(1)
+    for step, places in enumerate(steps):
+        left = slice(0, int((lengths > step).sum()))
+        at, rows = places["at"][left], np.arange(left.stop)
+        distance[rows, at] = places["when"][left]
+        colours = _colours(painted[left], known[left], distance[left], at, shape[3])
+        # Noise would go on and on.
+        painted[rows, at] = np.clip(colours, lowest[left], highest[left])
+        known[rows, at] = True
+    result = np.empty_like(images)
+    result[order] = painted.transpose(0, 2, 1).reshape(shape)[..., MARGIN:-MARGIN, MARGIN:-MARGIN]
+    return result
 
 
-def _march(inside: NDArray[np.bool_], distance: Floats) -> Iterator[tuple[int, int]]:
-    """The removed pixels by their distance from what is kept, which is written down on the way."""
-    left = inside.copy()
+def _march(kept: Flags) -> list[tuple[int, float]]:
+    """The removed pixels in the order of their distance from what is kept, with that distance."""
+    known = np.pad(kept, SIDES)
+    width = known.shape[1]
+    left = np.pad(~kept, SIDES).ravel().tolist()
+    distance = np.where(known, 0.0, FAR).ravel().tolist()
+    around = (-width, width, -1, 1)
     border = [
-        (0.0, y, x)
-        for y, x in np.argwhere(~inside).tolist()
-        if 0 < y < inside.shape[0] - 1
-        and 0 < x < inside.shape[1] - 1
-        and distance[y, x] == 0.0
-        and any(inside[y + down, x + right] for down, right in SIDES)
+        (0.0, at)
+        for at in np.flatnonzero(known).tolist()
+        if any(left[at + side] for side in around)
     ]
     heapq.heapify(border)
+    route = []
     while border:
-        _, y, x = heapq.heappop(border)
-        for down, right in SIDES:
-            at = y + down, x + right
+        _, centre = heapq.heappop(border)
+        for side in around:
+            at = centre + side
             if left[at]:
                 left[at] = False
-                distance[at] = _arrival(distance, *at)
-                yield at
-                heapq.heappush(border, (float(distance[at]), *at))
+                distance[at] = _arrival(distance, at, width)
+                route.append((at, distance[at]))
+                heapq.heappush(border, (distance[at], at))
+    return route
 
 
-def _arrival(distance: Floats, y: int, x: int) -> float:
+def _arrival(distance: list[float], at: int, width: int) -> float:
     """When a front of speed one arrives, coming from the nearer row and the nearer column."""
-    across = min(distance[y - 1, x], distance[y + 1, x])
-    along = min(distance[y, x - 1], distance[y, x + 1])
+    across = min(distance[at - width], distance[at + width])
+    along = min(distance[at - 1], distance[at + 1])
     apart = abs(across - along)
     if apart >= 1:
-        return float(min(across, along) + 1)
-    return float((across + along + np.sqrt(2 - apart**2)) / 2)
+        return min(across, along) + 1
+    return (across + along + sqrt(2 - apart**2)) / 2
 
 
-def _value(painted: Floats, known: NDArray[np.bool_], distance: Floats, y: int, x: int) -> Floats:
-    """The colour [C] that the known pixels around give a pixel."""
-    near = OFFSETS[known[y + OFFSETS[:, 0], x + OFFSETS[:, 1]]]
-    rows, columns = y + near[:, 0], x + near[:, 1]
-    normal = np.array(_slope(distance[None], distance < FAR, np.array([y]), np.array([x])))[:, 0, 0]
-    lengths = np.sqrt((near**2).sum(1))
-    along = np.abs(near @ normal) / lengths
-    level = 1 / (1 + np.abs(distance[rows, columns] - distance[y, x]))
-    weights = np.maximum(along, 1e-6) * level / lengths**2
-    down, right = _slope(painted, known, rows, columns)
-    continued = painted[:, rows, columns] - down * near[:, 0] - right * near[:, 1]
-    return np.asarray(continued @ weights / weights.sum())
+def _colours(painted: Floats, known: Flags, distance: Floats, at: Places, width: int) -> Floats:
+    """The colours [N, C] that the known pixels around give one pixel of each image."""
+    rows = np.arange(len(at))[:, None]
+    near = at[:, None] + (OFFSETS[:, 0] * width + OFFSETS[:, 1])
+    down, right = _slope(distance[..., None], distance < FAR, rows, at[:, None], width)
+    along = np.abs(OFFSETS[:, 0] * down[..., 0] + OFFSETS[:, 1] * right[..., 0]) / LENGTHS
+    level = 1 / (1 + np.abs(distance[rows, near] - distance[rows, at[:, None]]))
+    weights = np.maximum(along, 1e-6) * level / LENGTHS**2 * known[rows, near]
+    down, right = _slope(painted, known, rows, near, width)
+    continued = painted[rows, near] - down * OFFSETS[:, :1] - right * OFFSETS[:, 1:]
+    return np.asarray((continued * weights[..., None]).sum(1) / weights.sum(1, keepdims=True))
 
 
 def _slope(
-    values: Floats, known: NDArray[np.bool_], rows: NDArray[np.intp], columns: NDArray[np.intp]
+    values: Floats, known: Flags, rows: Places, at: Places, width: int
 ) -> tuple[Floats, Floats]:
-    """Slopes [C, places] down and to the right, between known neighbours; zero without any."""
+    """Slopes [N, places, C] down and to the right, between known neighbours; zero without any."""
 
-    def along(down: int, right: int) -> Floats:
-        after, before = (known[rows + sign * down, columns + sign * right] for sign in (1, -1))
-        here = values[:, rows, columns]
-        ahead = np.where(after, values[:, rows + down, columns + right], here)
-        behind = np.where(before, values[:, rows - down, columns - right], here)
-        return np.asarray((ahead - behind) / np.maximum(after.astype(int) + before, 1))
+    def along(step: int) -> Floats:
+        after, before = known[rows, at + step], known[rows, at - step]
+        here = values[rows, at]
+        ahead = np.where(after[..., None], values[rows, at + step], here)
+        behind = np.where(before[..., None], values[rows, at - step], here)
+        return np.asarray((ahead - behind) / np.maximum(after.astype(int) + before, 1)[..., None])
 
-    return along(1, 0), along(0, 1)
+    return along(width), along(1)

@@ -44,8 +44,9 @@ MORE = (
 COSTLY: Mapping[str, Sequence[str]] = {
     "dipart": ("densenet", "resnet", "vgg"),
     "f_fidelity": ("densenet", "resnet", "vgg"),
+    "idsds": ("densenet", "resnet", "vgg", "vit"),
 }
-"""Protocols that take long, and the models that they are tried on."""
+"""Protocols that take long, as most of them fine-tune a model, and the models they are tried on."""
 REMOVALS = {"mean": ("morf", "lerf"), "imputed": ("road_morf", "road_lerf")}
 """The protocols of both orders, by what removed pixels become."""
 CHANGES = (
@@ -124,6 +125,7 @@ def main() -> None:
     }
     for title, lines in {
         "Spearman's correlation with ground truth": agreement_table(agreed),
+        "The width of an interval, in the median of the protocols": widths(agreed),
         "By model, with relevance_mass": model_table(agreed, list(scores)),
         "What one change does to the correlation": change_table(agreed),
         "Spearman's correlation of the rankings by two removals": removal_table(scores),
@@ -148,12 +150,14 @@ def settings(store: Path, images: int) -> Settings:
     )
 
 
-def cases_of(pair: str, wanted: str) -> Iterator[Case]:
+def cases_of(pair: str, wanted: str) -> list[Case]:
     """Those of the protocols asked for, else of those that run unasked and some more."""
     dataset, model = pair.split("-")
-    costly = [name for name, tried in COSTLY.items() if model in tried]
-    every = ",".join([*selected_protocols("", "default"), *MORE, *costly])
-    yield from table(dataset, model, f"{wanted},{','.join(TRUTHS)}" if wanted else every, "default")
+    if wanted:
+        return table(dataset, model, f"{wanted},{','.join(TRUTHS)}", "default")
+    every = dict.fromkeys([*selected_protocols("", "default"), *MORE, *COSTLY])
+    affordable = (name for name in every if model in COSTLY.get(name, MODELS))
+    return table(dataset, model, ",".join(affordable), "default")
 
 
 def scores_of(lab: Lab, pair: str, wanted: str) -> dict[str, Scores]:
@@ -256,6 +260,15 @@ def interval(values: Floats) -> str:
     """What holds 95% of them."""
     low, high = np.nanquantile(values, LEVEL)
     return f"[{low:.2f}, {high:.2f}]"
+
+
+def widths(agreed: Mapping[tuple[str, str], Agreed]) -> Iterator[str]:
+    """Which matter more, images or models: how wide the intervals of protocols are."""
+    for truth in TRUTHS:
+        some = [one for name in plain(agreed) if (one := agreed.get((name, truth)))]
+        for what, of in (("images", mean_over_images), ("models and images", mean_over_models)):
+            width = np.median([np.ptp(np.nanquantile(of(one), LEVEL)) for one in some])
+            yield f"by {truth}, over {what}: {width:.2f}"
 
 
 def plain(names: Iterable[tuple[str, str]]) -> list[str]:

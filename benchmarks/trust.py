@@ -2,15 +2,16 @@
 
 python benchmarks/trust.py [--images 100] [--pairs objects-resnet,objects-vit] [--store FOLDER]
 prints, as Markdown: Spearman's correlation of the ranking by each protocol with the rankings by
-ground truth; what changes if one thing about a protocol does; how far two removals agree; and
-whether a Gaussian in the centre beats integrated gradients. Two intervals hold 95% of the values
-on resampled images, and of those on resampled models and images. What the store has is not computed
-again: a run with `--attr-store FOLDER` fills it.
+ground truth; what changes if one thing about a protocol does; how far two removals and two orders
+agree; and whether a Gaussian in the centre beats integrated gradients. Two intervals hold 95% of
+the values on resampled images, and of those on resampled models and images. What the store has is
+not computed again: a run with `--attr-store FOLDER` fills it.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -128,7 +129,7 @@ def main() -> None:
         "The width of an interval, in the median of the protocols": widths(agreed),
         "By model, with relevance_mass": model_table(agreed, list(scores)),
         "What one change does to the correlation": change_table(agreed),
-        "Spearman's correlation of the rankings by two removals": removal_table(scores),
+        "Spearman's correlation of rankings by two removals, or orders": removal_table(scores),
         f"Models on which {CENTRED} is ahead of {RIVAL}": centre_table(scores),
     }.items():
         print(f"\n{title}\n", *lines, sep="\n")
@@ -164,13 +165,12 @@ def scores_of(lab: Lab, pair: str, wanted: str) -> dict[str, Scores]:
     """The scores of all methods on one dataset x model, by each protocol and each change of one."""
     observed = {}
     for case in cases_of(pair, wanted):
-        print(f"\r{case.id:60}", end="", flush=True)
+        print(case.id, file=sys.stderr)
         evaluation = lab.evaluation(case)
         entries = evaluation.observe_all()
         rows = {name: one.arrays for name, one in entries.items() if isinstance(one, Entry)}
         if rows:
             observed[case.protocol] = Observed(pair, evaluation.settled(entries), rows)
-    print("\r", end="")
     return {name: one.scores() for name, one in {**observed, **dict(changed(observed))}.items()}
 
 
@@ -318,12 +318,14 @@ def change_table(agreed: Mapping[tuple[str, str], Agreed]) -> Iterator[str]:
 
 
 def removal_table(scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[str]:
-    """A row for each order, and for both against each other."""
-    yield "| order | correlation | least |\n|---|---|---|"
-    for order in ("morf", "lerf", "srg"):
-        if agreed := against(scores, *(f"{order}, {removal}" for removal in REMOVALS)):
+    """A row for each order under both removals, then for both orders under each removal."""
+    yield "| rankings | correlation | least |\n|---|---|---|"
+    orders = [[f"{order}, {removal}" for removal in REMOVALS] for order in ("morf", "lerf", "srg")]
+    removals = [[f"{order}, {removal}" for order in ("morf", "lerf")] for removal in REMOVALS]
+    for one, other in orders + removals:
+        if agreed := against(scores, one, other):
             least = min(agreed, key=lambda pair: agreed[pair][0])
-            yield f"| {order} | {told(agreed)} | {agreed[least][0]:.2f}, {least} |"
+            yield f"| {one}; {other} | {told(agreed)} | {agreed[least][0]:.2f}, {least} |"
 
 
 def centre_table(scores: Mapping[str, Mapping[str, Scores]]) -> Iterator[str]:

@@ -53,7 +53,7 @@ REMOVALS = {"mean": ("morf", "lerf"), "imputed": ("road_morf", "road_lerf")}
 CHANGES = (
     *(("road_morf", "morf, same images"), ("road_lerf", "lerf, same images")),
     *(("srg", "deletion"), ("srg", "lerf, probability")),
-    *(("idsds", "sds, same images"),),
+    *(("idsds", "sds, same images"), ("sds", "sds, same images")),
 )
 """Pairs of protocols that differ in one thing: the one that is said to be better comes first."""
 CENTRED, RIVAL = "gaussian_centre_4", "integrated_gradients"

@@ -125,7 +125,7 @@ def test_shipped_weights_are_as_good_as_they_say(data, name, family):
 
 @pytest.mark.parametrize(("name", "family"), PAIRS)
 def test_digits_are_nearly_solved_and_the_others_leave_room(name, family):
-    low, high = {"digits": (0.97, 1.0), "shapes": (0.85, 0.98), "objects": (0.80, 0.98)}[name]
+    low, high = {"digits": (0.97, 1.0), "shapes": (0.85, 0.98), "objects": (0.80, 0.95)}[name]
     assert low <= read_about(name, family)["accuracy"] <= high
 
 

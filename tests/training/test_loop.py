@@ -137,10 +137,10 @@ def test_shifting_moves_images_within_bounds():
 
 
 @pytest.mark.parametrize("name", ["digits", "objects", "shapes"])
-@pytest.mark.parametrize("family", ["resnet", "vit", "bcos", "bagnet"])
+@pytest.mark.parametrize("family", ["resnet", "vit", "bcos", "bagnet", "efficientnet", "inception"])
 def test_the_shipped_weights_follow_the_recipe(name, family):
     recipe = recipe_for(name, family)
     assert read_about(name, family)["recipe"] == asdict(recipe)
-    shared = RECIPES.get(name, Recipe())
+    shared = RECIPES.get(f"{name}-{family}", RECIPES.get(name, Recipe()))
     assert replace(recipe, rate=shared.rate) == shared
     assert (recipe.rate < shared.rate) == (family == "vit")

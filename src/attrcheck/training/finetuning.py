@@ -63,7 +63,7 @@ class TuningRecipe:
 RECIPES = {
     # A small training split needs more epochs to make enough steps.
     "digits": TuningRecipe(epochs=12, step=6),
-    # Half of the epochs that the models were trained for.
+    # Half of the epochs that most models were trained for.
     "objects": TuningRecipe(epochs=2, step=1),
     # As published, by the paper and by its reproduction.
     "imagenet": TuningRecipe(epochs=30, step=10, batch=256, rate=1e-3, decay=1e-4, shift=0),

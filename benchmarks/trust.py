@@ -37,17 +37,15 @@ from attrcheck.store.encoding import Entry
 MODELS = ("bagnet", "bcos", "densenet", "efficientnet", "inception", "resnet", "vgg", "vit")
 TRUTHS = ("relevance_mass", "relevance_rank", "difull")
 """Protocols that know what matters: by the values of maps, by their order, and by construction."""
-MORE = (
-    *("srg", "difull", "grid_pointing", "saco"),
-    *("faithfulness_correlation", "infidelity", "sensitivity_n"),
-)
+MORE = ("srg", "difull", "grid_pointing", "saco")
 """Protocols that do not run unasked."""
+SOME = ("densenet", "resnet", "vgg")
 COSTLY: Mapping[str, Sequence[str]] = {
-    "dipart": ("densenet", "resnet", "vgg"),
-    "f_fidelity": ("densenet", "resnet", "vgg"),
-    "idsds": ("densenet", "resnet", "vgg", "vit"),
+    **dict.fromkeys(("faithfulness_correlation", "infidelity", "sensitivity_n", "dipart"), SOME),
+    "f_fidelity": ("resnet",),
+    "idsds": (*SOME, "vit"),
 }
-"""Protocols that take long, as most of them fine-tune a model, and the models they are tried on."""
+"""Protocols that take long, some as they fine-tune a model, and the models they are tried on."""
 REMOVALS = {"mean": ("morf", "lerf"), "imputed": ("road_morf", "road_lerf")}
 """The protocols of both orders, by what removed pixels become."""
 CHANGES = (

@@ -176,3 +176,7 @@ def test_what_ships_is_known_by_its_bytes_and_loads_no_network(tmp_path, tiny, r
     monkeypatch.setattr(type(tiny.loader), "_build", refuse)
     assert score_case(tiny.lab(**chosen), case).outcomes["random"].status == "ok"
     assert runs == [case.id]
+    tiny.restart()
+    monkeypatch.setattr(scoring.keys, "of_deciding_bytes", lambda: "other bytes")
+    with pytest.raises(AssertionError, match="a network was loaded"):
+        score_case(tiny.lab(**chosen), case)

@@ -220,10 +220,10 @@ def seen_by(built: Model, raw: Dataset | Pictures, name: str) -> Dataset:
 
 def _is_shipped(source: Source) -> bool:
     """Whether all of a pair is in the package, where files are verified by hashes in its code."""
-    spec = models.get(source.model)
-    if not (spec.embedded and datasets.is_built_in(source.dataset)):
+    if not (models.is_built_in(source.model) and datasets.is_built_in(source.dataset)):
         return False
-    return source.tuning is None or ships(source.dataset, spec, source.tuning)
+    spec = models.get(source.model)
+    return spec.embedded and (source.tuning is None or ships(source.dataset, spec, source.tuning))
 
 
 def _kept(

@@ -152,8 +152,9 @@ def test_a_run_on_two_nodes_gives_the_report_of_one_process(project, cluster, sa
     asked = sum(map(int, (project.path / "log").read_text().split()))
     assert asked == 2 * IMAGES
     local, sent = (entries(project.path / f"{name}-store") for name in ("one", "ray"))
-    assert sent.keys() == local.keys()
-    assert all(same_arrays(sent[place].arrays, local[place].arrays) for place in local)
+    # Nothing that failed elsewhere is kept, so that nobody asks there for the code behind it.
+    assert sent.keys() == {place for place in local if place.parts[0] != "checks"}
+    assert all(same_arrays(sent[place].arrays, local[place].arrays) for place in sent)
 
 
 def test_a_worker_that_is_killed_in_a_task_is_replaced(project, cluster):

@@ -106,6 +106,7 @@ def test_the_installed_suites_serve_a_project_that_has_only_a_conftest(pytester)
         "--attr-protocols=lerf,morf",
         "--attr-methods=exact,random",
         "--attr-checks=contract,target_sensitivity,randomisation,dummy_floor",
+        "--attr-laws=none",
         "--attr-report",
         "-n2",
         "--attr-gate=exact.beats_random == all",

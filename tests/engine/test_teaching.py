@@ -64,7 +64,8 @@ def test_a_command_trains_what_the_suite_then_finds(project, capsys):
         trained = Loader("cpu").trained("food101", "resnet18")
         images = trained.data.normalise(trained.data.images[:])
         with torch.no_grad():
-            right = (trained.predictor(images).argmax(1) == trained.data.labels).float().mean()
+            predicted = trained.forms.predictor(images).argmax(1)
+        right = (predicted == trained.data.labels).float().mean()
         assert float(right) == pytest.approx(about["accuracy"], abs=1e-6)
 
 

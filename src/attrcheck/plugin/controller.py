@@ -129,7 +129,7 @@ class Controller:
             self._dismiss()
 
     def _dismiss(self) -> None:
-        """Let workers go that have no core to themselves; they have loaded no data and no network yet."""
+        """Let workers go that have no core to themselves; they have loaded no network yet."""
         ready = [node for node in self.nodes if node in self.collected]
         if remark := surplus.dismiss(self.config, ready):
             notes.leave(self.folder, "workers", remark)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from operator import itemgetter
 
 import torch
 from torch import Tensor, nn
 
-from attrcheck.contracts import Case, Dataset, Method, Protocol, Tuning
+from attrcheck.contracts import Case, Dataset, Method, Pictures, Protocol, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.applying import refusal
 from attrcheck.engine.attribution import Reattribution
@@ -76,6 +76,7 @@ class PairPlan:
 def plan(lab: Lab, cases: Sequence[Case]) -> list[PairPlan]:
     """The plan of every pair, in the order of the cases."""
     torch.set_num_threads(lab.settings.threads)
+    lessons = cache(lambda dataset: _lessons(lab, dataset))  # drawn once for all models
     pairs: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
         pairs.setdefault((case.dataset, case.model), []).append(case)
@@ -83,7 +84,7 @@ def plan(lab: Lab, cases: Sequence[Case]) -> list[PairPlan]:
     for chosen in pairs.values():
         try:
             with limited_to(lab.settings.memory, lab.settings.sharers):
-                plans.append(_Planned(lab, chosen).plan())
+                plans.append(_Planned(lab, chosen, lessons).plan())
         except AttrcheckError as error:
             plans.append(PairPlan(chosen[0].pair, len(chosen), problem=str(error)))
     return plans
@@ -107,10 +108,11 @@ def total(plans: Sequence[PairPlan]) -> PairPlan:
 
 @dataclass(frozen=True)
 class _Planned:
-    """The cases of one pair."""
+    """The cases of one pair. lessons: how many images a dataset has to learn from."""
 
     lab: Lab
     cases: Sequence[Case]
+    lessons: Callable[[str], int]
 
     @cached_property
     def pair(self) -> Pair:
@@ -184,11 +186,16 @@ class _Planned:
     def _learnt(self, tuning: Tuning) -> int:
         """Images that go through the network to fine-tune it; none where it ships fine-tuned."""
         dataset, model = self.cases[0].dataset, self.cases[0].model
-        data = self.lab.loader.trained(dataset, model).data
         ships = models.get(model).embedded and weights_path(dataset, model, tuning.key).exists()
-        if ships or data.training is None:
-            return 0
-        return recipe_for(dataset).epochs * len(data.training()[1])
+        return 0 if ships else recipe_for(dataset).epochs * self.lessons(dataset)
+
+
+def _lessons(lab: Lab, dataset: str) -> int:
+    data = lab.loader.dataset(dataset)
+    if data.training is None:
+        return 0
+    learnt = data.training()
+    return len(learnt) if isinstance(learnt, Pictures) else len(learnt[1])
 
 
 def cost_of(protocol: Protocol, data: Dataset) -> Cost:

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from rankings import looking, settings
 from scipy.stats import spearmanr
 
-from attrcheck.contracts import Case, Protocol, Settings
+from attrcheck.contracts import Case, Protocol
 from attrcheck.engine.lab import Lab
-from attrcheck.engine.settings import affords
-from attrcheck.methods import method as methods
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.symmetric import SymmetricGain
 from attrcheck.removal import removal as removals
@@ -37,30 +36,14 @@ def main() -> None:
     parser.add_argument("--store", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        lab = Lab.of(settings(given.store or Path(folder), given.images))
+        chosen = settings(given.store or Path(folder), given.images)
+        lab = Lab.of(replace(chosen, methods=tuple(looking(chosen.methods))))
         lab.store.open()
         torch.set_num_threads(1)
         print("| pair | protocol | mean | least | between |\n|---|---|---|---|---|")
         for pair in given.pairs.split(","):
             for line in lines(lab, pair):
                 print(line, flush=True)
-
-
-def settings(store: Path, images: int) -> Settings:
-    """Those of a run of all methods that run unasked, dummies left out."""
-    chosen = [name for name in methods if affords(one := methods.get(name)) and not one.dummy]
-    return Settings(
-        profile="full",
-        images=images,
-        seed=0,
-        methods=tuple(chosen),
-        store=store,
-        fresh=False,
-        run="removals",
-        device="cpu",
-        threads=1,
-        memory=None,
-    )
 
 
 def lines(lab: Lab, pair: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What a run would cost: passes as a run counts them, time, memory and disk."""
 
 import pytest
+import torch
 
 import attrcheck
 from attrcheck.contracts import Case
@@ -10,6 +11,8 @@ from attrcheck.errors import ModelError
 from attrcheck.protocols import protocol as protocols
 from attrcheck.report.costs import lines
 from attrcheck.tensors.batching import bytes_per_sample, samples_at_once
+from attrcheck.training.finetuning import recipe_for
+from tests.worlds import CHANNELS, IMAGES, tiny_dataset
 
 
 @pytest.mark.parametrize("name", ["morf", "ids", "ids_updated", "soundness"])
@@ -111,3 +114,28 @@ def test_cases_that_train_networks_are_not_counted_and_said_to_be(tiny):
     assert "1 case(s) that train networks of their own are not counted." in lines(
         [both], "cpu", 1, 3
     )
+
+
+def test_images_to_learn_from_are_drawn_once_for_all_models_and_tunings(tiny, registries):
+    drawn = []
+
+    def training():
+        drawn.append(True)
+        return data.images, data.labels
+
+    data = tiny_dataset("taught", images=torch.rand(IMAGES, CHANNELS, 8, 8), training=training)
+    attrcheck.dataset("taught", offers=("training",))(lambda: data)
+    for name in ("one", "other"):
+        attrcheck.model(name)(tiny.network)
+
+    def backward(*protocols):
+        cases = [Case("taught", model, name) for model in ("one", "other") for name in protocols]
+        one, other = plan(tiny.lab(), cases)
+        assert not one.problem
+        assert one.backward == other.backward
+        return one.backward
+
+    maps, learnt = backward("sds"), recipe_for("taught").epochs * len(data)
+    assert not drawn
+    assert backward("sds", "idsds", "idsds_2") == 3 * maps + 2 * learnt
+    assert drawn == [True]

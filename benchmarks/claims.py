@@ -26,6 +26,7 @@ from rankings import (
     correlations,
     heading,
     looking,
+    options,
     printed,
     row,
     study_of,
@@ -65,7 +66,7 @@ PUBLISHED = (
 
 def main() -> None:
     """Print the tables."""
-    study = study_of(__doc__)
+    study = study_of(options(__doc__).parse_args())
     ranked = {
         pair: {name: one.scores() for name, one in [*observed.items(), *changed(observed)]}
         for pair, observed in study.items()

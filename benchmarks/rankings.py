@@ -89,15 +89,19 @@ Ranked = Mapping[str, Mapping[str, Scores]]
 """By dataset x model, then by protocol or change of one."""
 
 
-def study_of(description: str | None) -> Study:
-    """What the run observed that the command line names; what its store lacks is computed."""
+def options(description: str | None) -> argparse.ArgumentParser:
+    """What a script may be told of the run."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--profile", default="full", choices=("default", "full"))
     parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--pairs", default=",".join(f"objects-{model}" for model in MODELS))
     parser.add_argument("--protocols", default=PROTOCOLS, help="globs")
-    parser.add_argument("--store", type=Path)
-    given = parser.parse_args()
+    parser.add_argument("--store", type=Path, help="of a run; what it lacks is computed")
+    return parser
+
+
+def study_of(given: argparse.Namespace) -> Study:
+    """What a run with these options observed."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab.of(settings(given.store or Path(folder), given.images, given.profile))

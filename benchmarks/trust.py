@@ -1,16 +1,20 @@
 """Which protocols rank methods as ground truth does? Tables for docs/findings.md.
 
 python benchmarks/trust.py --store FOLDER [--profile full] [--images 100] [--pairs objects-vit,...]
+    [--figure FILE]
 prints, as Markdown: Spearman's correlation of the ranking by each protocol with the rankings by
 ground truth, in the mean of the models and on each of them; and what changes if one thing about a
-protocol does. What the store has is not computed again: a run with `--attr-store FOLDER` fills it.
+protocol does. The first table becomes a figure too, if there is a file for it. What the store has
+is not computed again: a run with `--attr-store FOLDER` fills it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from rankings import (
     LEVEL,
     Figures,
@@ -20,11 +24,14 @@ from rankings import (
     heading,
     mean_over_images,
     mean_over_models,
+    options,
     printed,
     row,
     study_of,
     told,
 )
+
+from attrcheck.report.figures import COLOURS, FAINT, content_of
 
 TRUTHS = ("relevance_mass", "relevance_rank", "difull")
 """Protocols that know what matters: by the values of maps, by their order, and by construction."""
@@ -42,9 +49,12 @@ Agreed = Mapping[tuple[str, str], Figures]
 
 def main() -> None:
     """Print the tables."""
+    parser = options(__doc__)
+    parser.add_argument("--figure", type=Path)
+    given = parser.parse_args()
     ranked = {
         pair: {name: one.scores() for name, one in [*observed.items(), *changed(observed)]}
-        for pair, observed in study_of(__doc__).items()
+        for pair, observed in study_of(given).items()
     }
     agreed = {
         (name, truth): against(ranked, name, truth)
@@ -60,6 +70,9 @@ def main() -> None:
     for truth in TRUTHS[:2]:
         tables[f"By model, with {truth}"] = model_table(agreed, truth, list(ranked))
     printed(tables)
+    if given.figure:
+        kind = given.figure.suffix.removeprefix(".")
+        given.figure.write_bytes(content_of(drawn(agreed), kind))
 
 
 def changed(observed: Mapping[str, Observed]) -> Iterator[tuple[str, Observed]]:
@@ -75,20 +88,58 @@ def changed(observed: Mapping[str, Observed]) -> Iterator[tuple[str, Observed]]:
 def agreement_table(agreed: Agreed) -> Iterator[str]:
     """A row for each protocol, those that agree most with the first truth first."""
     yield heading("protocol", "models", *TRUTHS)
-
-    def place(name: str) -> float:
-        one = agreed.get((name, TRUTHS[0]))
-        return -float(mean_over_images(one)[0]) if one else -2.0
-
-    for name in sorted(plain(agreed), key=place):
+    for name in sorted(plain(agreed), key=lambda name: -agreement(agreed, name, TRUTHS[0])):
         columns = [agreed.get((name, truth), {}) for truth in TRUTHS]
         yield row(f"`{name}`", max(map(len, columns)), *map(told, columns))
+
+
+def agreement(agreed: Agreed, name: str, truth: str) -> float:
+    """In the mean of the models; 1 with itself."""
+    one = agreed.get((name, truth))
+    return float(mean_over_images(one)[0]) if one else 1.0
+
+
+def drawn(agreed: Agreed) -> Figure:
+    """The agreement of each protocol with each truth, and both intervals; the closest on top."""
+
+    def place(name: str) -> float:
+        return sum(agreement(agreed, name, truth) for truth in TRUTHS[:2])
+
+    names = sorted((name for name in plain(agreed) if name not in TRUTHS), key=place)
+    figure = Figure(figsize=(9, 0.8 + 0.2 * len(names)), layout="constrained")
+    panels = figure.subplots(1, len(TRUTHS), sharey=True)
+    for truth, colour, axes in zip(TRUTHS, COLOURS, panels, strict=False):
+        for height, name in enumerate(names):
+            figures = agreed.get((name, truth))
+            if not figures:
+                continue
+            mean, *images = mean_over_images(figures)
+            for values, width in ((mean_over_models(figures), 1.0), (images, 3.0)):
+                ends = np.nanquantile(values, LEVEL)
+                axes.plot(ends, [height, height], color=colour, linewidth=width, alpha=0.6)
+            axes.plot(mean, height, "o", color=colour, markersize=4)
+        axes.axvline(0, color=FAINT, linewidth=0.5, zorder=0)
+        axes.set_xlim(-1, 1)
+        axes.set_title(f"with {truth}", fontsize=9)
+        axes.tick_params(labelsize=7)
+        axes.grid(axis="y", color=FAINT, alpha=0.2)
+        for side in ("top", "right", "left"):
+            axes.spines[side].set_visible(False)
+    panels[0].set_yticks(range(len(names)), names)
+    figure.supxlabel(
+        "Spearman's correlation of rankings, mean of the models; "
+        "95% intervals over images (thick) and over models and images (thin)",
+        fontsize=8,
+    )
+    return figure
 
 
 def widths(agreed: Agreed) -> Iterator[str]:
     """Which matter more, images or models: how wide the intervals of protocols are."""
     for truth in TRUTHS:
         some = [one for name in plain(agreed) if (one := agreed.get((name, truth)))]
+        if not some:
+            continue
         for what, of in (("images", mean_over_images), ("models and images", mean_over_models)):
             width = np.median([np.ptp(np.nanquantile(of(one), LEVEL)) for one in some])
             yield f"by {truth}, over {what}: {width:.2f}"

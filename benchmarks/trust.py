@@ -120,8 +120,9 @@ def drawn(agreed: Agreed) -> Figure:
             axes.plot(mean, height, "o", color=colour, markersize=4)
         axes.axvline(0, color=FAINT, linewidth=0.5, zorder=0)
         axes.set_xlim(-1, 1)
+        axes.set_xticks((-1, -0.5, 0, 0.5, 1))
         axes.set_title(f"with {truth}", fontsize=9)
-        axes.tick_params(labelsize=7)
+        axes.tick_params(labelsize=7, left=False)
         axes.grid(axis="y", color=FAINT, alpha=0.2)
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)

@@ -5,8 +5,7 @@ import torch
 
 import attrcheck
 from attrcheck.contracts import Case
-from attrcheck.datasets import dataset as datasets
-from attrcheck.engine.planning import PairPlan, cost_of, measured, plan, total
+from attrcheck.engine.planning import Cost, PairPlan, cost_of, measured, plan, total
 from attrcheck.errors import ModelError
 from attrcheck.protocols import protocol as protocols
 from attrcheck.report.costs import lines
@@ -18,16 +17,28 @@ from tests.worlds import CHANNELS, IMAGES, tiny_dataset
 @pytest.mark.parametrize("name", ["morf", "ids", "ids_updated", "soundness"])
 def test_passes_are_those_that_a_run_counts(tiny, name):
     protocol = protocols.get(name).make("default")
-    cost = cost_of(protocol, tiny.dataset())
+    cost = cost_of(protocol, tiny.pair)
     outcome = tiny.run(f"tiny-linear-{name}").outcomes["slope"]
     forward, backward = outcome.passes["observation"]
     assert cost.forward + cost.maps == forward  # a map of slope takes one pass forward
     assert cost.maps == backward
 
 
-def test_what_all_methods_share_is_counted_once():
-    cost = cost_of(protocols.get("sds").make("default"), datasets.get("digits").load().head(2))
+def test_what_all_methods_share_is_counted_once(tiny):
+    cost = cost_of(protocols.get("sds").make("default"), tiny.loader.pair("digits", "resnet", 2))
     assert (cost.forward, cost.shared) == (0, 16)
+
+
+def test_a_map_of_a_grid_costs_as_many_as_there_are_images_in_it(tiny):
+    pair = tiny.loader.pair("digits", "resnet", 2)
+    cost = cost_of(protocols.get("grid_pointing").make("default"), pair)
+    assert (cost.forward, cost.maps) == (0, 4)
+
+
+def test_a_protocol_that_does_not_apply_costs_nothing(tiny):
+    pair = tiny.loader.pair("digits", "vit", 2)  # takes no larger images
+    cost = cost_of(protocols.get("grid_pointing").make("default"), pair)
+    assert cost == Cost(0, 0, 0, 0)
 
 
 def test_a_plan_adds_up_by_hand(tiny, monkeypatch):
@@ -35,7 +46,7 @@ def test_a_plan_adds_up_by_hand(tiny, monkeypatch):
     tiny.add("thrice", lambda model, images, targets: images.sum(1), passes=(3, 1))
     tiny.add("thrice_abs", lambda *given: None, passes=(3, 1), absolute_of="thrice")
     lab, images = tiny.lab(), len(tiny.dataset())
-    cost = cost_of(protocols.get("morf").make("default"), tiny.dataset())
+    cost = cost_of(protocols.get("morf").make("default"), tiny.pair)
     steps, end = cost.forward, cost.shared
     (morf,) = plan(lab, [Case("tiny", "linear", "morf")])
     # Intact, and with nothing left; brightness and slope one pass each way, by default, thrice its

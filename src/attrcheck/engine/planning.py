@@ -11,15 +11,15 @@ from operator import itemgetter
 import torch
 from torch import Tensor, nn
 
-from attrcheck.contracts import Case, Dataset, Method, Pictures, Protocol, Tuning
+from attrcheck.contracts import Case, Dataset, Method, Pictures, Pixels, Protocol, Tuning
 from attrcheck.datasets.pixels import in_memory
 from attrcheck.engine.applying import refusal
 from attrcheck.engine.attribution import Reattribution
 from attrcheck.engine.finding import base_of, find
 from attrcheck.engine.lab import Lab
 from attrcheck.engine.observing import observe, observe_intact, observe_shared
-from attrcheck.engine.pairs import Pair, pair_of
-from attrcheck.errors import AttrcheckError
+from attrcheck.engine.pairs import Pair, arranged, pair_of
+from attrcheck.errors import AttrcheckError, NotApplicableError
 from attrcheck.models import model as models
 from attrcheck.tensors.batching import (
     bytes_per_sample,
@@ -146,7 +146,7 @@ class _Planned:
             tuning = protocol.tuning
             attributed[tuning] = max(attributed.get(tuning, 0), images if tuning else total)
             for part in protocol.parts.values() or [protocol]:
-                cost = cost_of(part, self.pair.dataset)
+                cost = cost_of(part, self.pair)
                 rows = tuning, type(part), part.observation or evaluation.case.protocol
                 scored[rows] = max(scored.get(rows, (0, cost)), (images, cost), key=itemgetter(0))
                 if part.shared is not None:
@@ -198,11 +198,22 @@ def _lessons(lab: Lab, dataset: str) -> int:
     return len(learnt) if isinstance(learnt, Pictures) else len(learnt[1])
 
 
-def cost_of(protocol: Protocol, data: Dataset) -> Cost:
-    """What a protocol costs per image of this size: it does not matter what the network is."""
-    if protocol.arranges:
-        return Cost(forward=0.0, maps=1.0, shared=0.0, rows=float(FLOAT))  # of another image
-    data = in_memory(data)
+def cost_of(protocol: Protocol, pair: Pair) -> Cost:
+    """What a protocol costs per image of a pair, if it applies there.
+
+    If it arranges images of its own, a map of one costs as many as there are images in its area.
+    """
+    if not protocol.arranges:
+        return _counted(protocol, in_memory(pair.dataset))
+    try:
+        area = _pixels(arranged(protocol, pair).dataset.images) / _pixels(pair.images)
+    except NotApplicableError:
+        return Cost(forward=0.0, maps=0.0, shared=0.0, rows=0.0)
+    return Cost(forward=0.0, maps=area, shared=0.0, rows=float(FLOAT))
+
+
+def _counted(protocol: Protocol, data: Dataset) -> Cost:
+    """Passes of a small network: it does not matter what the network is."""
     pair = pair_of(_stand_in(data), data, "stand_in", "cpu")
     count = len(data)
     stub = Method("stub", lambda model, images, targets: images.sum(1), passes=(1, 0))
@@ -263,7 +274,7 @@ def _memory(pair: Pair, images: int) -> float:
     return 2.0 * own + 2.0 * shard + batch * bytes_per_sample(pair.network, pair.images)
 
 
-def _pixels(images: Tensor) -> int:
+def _pixels(images: Tensor | Pixels) -> int:
     return int(images.shape[-1] * images.shape[-2])
 
 

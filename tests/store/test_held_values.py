@@ -146,6 +146,18 @@ def test_the_contents_of_a_training_split_count(tiny):
     assert keys.of_training(tiny.dataset()) == ""
 
 
+def test_a_training_split_is_made_once_to_be_hashed(tiny):
+    made = []
+
+    def split():
+        made.append(True)
+        return torch.zeros(4, 2, 5, 5), torch.zeros(4, dtype=torch.int64)
+
+    data = tiny.dataset(training=split)
+    assert keys.of_training(data) == keys.of_training(data.head(2)) != ""
+    assert made == [True]
+
+
 def test_what_a_method_declares_counts_by_its_contents(tmp_path, tiny, monkeypatch):
     path = tmp_path / "table.csv"
 

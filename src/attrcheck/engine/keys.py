@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +60,8 @@ DECIDING = (
     "training",
 )
 """The rooms and modules that may decide what a check finds, or what a case comes to."""
+_lessons: WeakKeyDictionary[Callable[[], Any], str] = WeakKeyDictionary()
+"""Hashes of training splits, by what makes them."""
 
 
 @functools.cache
@@ -89,11 +92,13 @@ def of_weights(network: nn.Module) -> str:
 
 
 def of_training(data: Dataset) -> str:
-    """The training split of a dataset, which is made when it is asked for."""
+    """The training split of a dataset; it is made when it is asked for, so here only once."""
     if data.training is None:
         return ""
-    images, labels = data.training()
-    return digest(_of_pixels(images), labels)
+    if data.training not in _lessons:
+        images, labels = data.training()
+        _lessons[data.training] = digest(_of_pixels(images), labels)
+    return _lessons[data.training]
 
 
 def of_trained(

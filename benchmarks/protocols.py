@@ -39,7 +39,7 @@ from attrcheck.models import model as models
 from attrcheck.protocols import protocol as protocols
 from attrcheck.protocols.order import RANKS
 from attrcheck.protocols.responses import responses
-from attrcheck.protocols.sampling import drawn
+from attrcheck.protocols.sampling import SETS
 from attrcheck.tensors.draws import normal_draws, normal_draws_on, shuffles, uniform_draws
 
 GRIDS = ("grid_pointing", "difull", "dipart")
@@ -73,9 +73,9 @@ def evaluate(
     protocol: Protocol, predictor: Predictor, images: Tensor, labels: Tensor, maps: Tensor
 ) -> None:
     """One method in one batch, as the engine does it; nothing is remembered from before."""
-    for known in (RANKS.clear, *(f.cache_clear for f in (shuffles, normal_draws))):
-        known()
-    for draws in (uniform_draws, normal_draws_on, drawn):
+    for known in (RANKS, SETS):
+        known.clear()
+    for draws in (shuffles, normal_draws, uniform_draws, normal_draws_on):
         draws.cache_clear()
     seeds = tuple(range(len(images)))
     batch = Batch(images, labels, seeds, responses(predictor, images, labels))

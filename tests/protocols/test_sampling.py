@@ -1,5 +1,6 @@
 """Random sets of pixels: by hand, against scipy, and against Captum's infidelity."""
 
+import itertools
 from itertools import cycle
 
 import captum.metrics
@@ -10,6 +11,7 @@ from scipy.stats import pearsonr
 
 from attrcheck.laws.scenes import Scene
 from attrcheck.protocols import protocol as protocols
+from attrcheck.protocols import sampling
 from attrcheck.protocols.sampling import Correlation, Infidelity, Pixels, Squares
 
 NAMES = ("sensitivity_n", "faithfulness_correlation", "infidelity")
@@ -36,6 +38,32 @@ def test_an_image_draws_its_own_sets():
     together = list(sets.masks(SEEDS, 4, 4))
     alone = list(sets.masks(SEEDS[1:], 4, 4))
     assert all(torch.equal(one[1:], other) for one, other in zip(together, alone, strict=True))
+
+
+def test_sets_are_drawn_once_for_all_methods_while_there_is_room(monkeypatch):
+    drawn = []
+
+    class Counted(Squares):
+        def draw(self, rng, height, width):
+            drawn.append(True)
+            return super().draw(rng, height, width)
+
+    monkeypatch.setattr(sampling, "SETS", {})
+    sets, batches = Counted(4, samples=2), ((1, 2), (3, 4))
+
+    def asked(methods):
+        drawn.clear()
+        told = [sets.masks(seeds, 5, 7) for _ in range(methods) for seeds in batches]
+        return told, len(drawn)
+
+    remembered, images = asked(3)
+    assert images == 4  # those of two batches, whatever the methods
+    sampling.SETS.clear()
+    monkeypatch.setattr(sampling, "KEPT_BYTES", 1)
+    redrawn, images = asked(3)
+    assert images == 12
+    assert len(sampling.SETS) == 1
+    assert all(map(torch.equal, itertools.chain(*remembered), itertools.chain(*redrawn)))
 
 
 def test_infidelity_by_hand():

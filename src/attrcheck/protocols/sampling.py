@@ -7,7 +7,6 @@ with each is observed once, for all methods.
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
@@ -28,6 +27,10 @@ from attrcheck.tensors.transfers import exact, fetched, sent
 
 TIE = 1e-9
 """Relative to the largest sum of a map: sums of equal pixels differ by rounding alone."""
+KEPT_BYTES = 2**27
+"""The size of the sets that are remembered: enough for a block of 256 images of 224 x 224."""
+SETS: dict[tuple[Sets, tuple[int, ...], int, int], NDArray[np.uint8]] = {}
+"""Those of the batches that came last, as bits, [sets, N, pixels / 8]."""
 Floats = NDArray[np.float64]
 
 
@@ -48,13 +51,19 @@ class Sets(ABC):
         return drawn(self, seeds, height, width)
 
 
-@functools.lru_cache(maxsize=1)
 def drawn(sets: Sets, seeds: tuple[int, ...], height: int, width: int) -> tuple[Tensor, ...]:
-    """The sets of a batch, which all methods ask for."""
-    of_images = [
-        sets.draw(np.random.default_rng(derive(seed, "sets")), height, width) for seed in seeds
-    ]
-    return torch.from_numpy(np.stack(of_images, axis=1)).unbind()
+    """The sets of a batch; each method asks for those of all batches, one after another."""
+    key, pixels = (sets, seeds, height, width), height * width
+    if key not in SETS:
+        of_images = [
+            sets.draw(np.random.default_rng(derive(seed, "sets")), height, width) for seed in seeds
+        ]
+        masks = np.stack(of_images, axis=1).reshape(-1, len(seeds), pixels)
+        bits = SETS[key] = np.packbits(masks, axis=-1)
+        while len(SETS) > max(1, KEPT_BYTES // bits.nbytes):
+            del SETS[next(iter(SETS))]
+    masks = np.unpackbits(SETS[key], axis=-1, count=pixels).view(np.bool_)
+    return torch.from_numpy(masks.reshape(*masks.shape[:2], height, width)).unbind()
 
 
 @dataclass(frozen=True)

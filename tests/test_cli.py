@@ -9,6 +9,7 @@ import attrcheck
 from attrcheck.cli import main
 from attrcheck.cli.listing import FAMILIES, passes
 from attrcheck.contracts import Method, Tuning
+from attrcheck.engine.settings import affords
 from attrcheck.store.encoding import Entry
 from attrcheck.store.entries import Store
 
@@ -34,19 +35,20 @@ def test_a_cost_in_passes(counts, text):
 
 def test_methods_are_listed_with_family_cost_and_reference(capsys):
     head, rule, *lines = listed(capsys, "methods")
-    assert " ".join(head.split()) == "method family passes applies to reference what it is"
+    assert " ".join(head.split()) == "method family passes runs applies to reference what it is"
     assert set(rule) == {"-", " "}
     rows = {line.split()[0]: line for line in lines}
     assert set(rows) == set(attrcheck.method)
     facts = [part for part in rows["scorecam"].split("  ") if part]
-    assert [fact.strip() for fact in facts[:5]] == [
+    assert [fact.strip() for fact in facts[:6]] == [
         "scorecam",
         "cam",
         "129 fwd",
+        "if asked",
         "all",
         "Wang et al. 2020",
     ]
-    assert facts[5].strip().startswith("relu(sum of w_k A_k), w = softmax over k")
+    assert facts[6].strip().startswith("relu(sum of w_k A_k), w = softmax over k")
     assert "  dummy  " in rows["random"]
     assert "  none  " in rows["random"]
 
@@ -63,8 +65,9 @@ def test_methods_are_grouped_by_family_with_the_dummies_last(capsys):
 def test_every_built_in_method_says_what_it_is_and_costs(capsys):
     _, _, *lines = listed(capsys, "methods", "--markdown")
     for line in lines:
-        name, family, _, applies, reference, what = cells(line)
+        name, family, _, runs, applies, reference, what = cells(line)
         spec = attrcheck.method.get(name)
+        assert runs == ("" if affords(spec) else "if asked"), name
         assert family in FAMILIES
         assert family != "own"
         assert what.endswith((".", ":")) or len(what) > 40, name
@@ -75,10 +78,11 @@ def test_every_built_in_method_says_what_it_is_and_costs(capsys):
 
 def test_markdown_is_a_table_whose_cells_hold_their_bars(capsys):
     head, rule, *lines = listed(capsys, "methods", "--markdown")
-    assert cells(head) == ["method", "family", "passes", "applies to", "reference", "what it is"]
+    facts = ["family", "passes", "runs", "applies to", "reference"]
+    assert cells(head) == ["method", *facts, "what it is"]
     assert set(rule) == {"|", "-"}
     assert len(lines) == len(list(attrcheck.method))
-    assert all(len(cells(line)) == 6 for line in lines)
+    assert all(len(cells(line)) == 7 for line in lines)
     (sobel,) = [line for line in lines if "edge_sobel" in line]
     assert r"\|Gx\| + \|Gy\|" in sobel
 
@@ -113,7 +117,7 @@ def test_text_of_others_is_escaped_in_a_list(capsys, registries, style):
     assert r"\x1b" in mine
     assert len(mine) < 2500
     if style:
-        assert len(cells(mine)) == 6
+        assert len(cells(mine)) == 7
         assert "<script>" not in mine
         assert r"[link\](" in mine
 

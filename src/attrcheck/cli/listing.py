@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrcheck.contracts import Method
 from attrcheck.datasets import dataset as datasets
-from attrcheck.engine.settings import PROFILES
+from attrcheck.engine.settings import PROFILES, affords
 from attrcheck.errors import AttrcheckError
 from attrcheck.models import ModelSpec
 from attrcheck.models import model as models
@@ -124,6 +124,7 @@ FACTS: dict[str, dict[str, Callable[[Any], str]]] = {
     "methods": {
         "family": lambda method: method.family,
         "passes": passes,
+        "runs": lambda method: "" if affords(method) else "if asked",
         "applies to": applies_to,
         "reference": lambda method: method.reference,
     },

@@ -245,3 +245,25 @@ def test_of_many_caveats_some_are_shown(document):
 def test_intervals_without_width_are_named(document):
     document.leaderboard[0] = entry(1, "saliency", low=1.5, high=1.5)
     assert terminal.caveats(document) == ["CAUTION: intervals without width: saliency"]
+
+
+def test_a_board_without_intervals_names_the_methods_that_applied_to_few_models(document):
+    none = {"low": None, "high": None}
+    document.leaderboard[:] = [entry(1, "chefer", **none), entry(2, "saliency", **none)]
+    document.cases[:] = [
+        case(f"a-{model}-up", saliency=score(), chefer=score("ok" if model == "x" else "error"))
+        for model in "xyz"
+    ]
+    caution = (
+        "CAUTION: no intervals: most resamples of the 3 dataset x model pairs are without chefer"
+    )
+    [line] = terminal.caveats(document)
+    assert line == f"{caution}; leave what applies to few models out, or add models"
+    document.leaderboard[1] = entry(2, "saliency")
+    assert terminal.caveats(document) == []
+
+
+def test_two_pairs_are_not_blamed_for_missing_intervals(document):
+    document.leaderboard[:] = [entry(1, "saliency", low=None, high=None)]
+    document.cases[:] = [case(f"a-{model}-up", saliency=score()) for model in "xy"]
+    assert terminal.caveats(document) == []

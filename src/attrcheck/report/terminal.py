@@ -155,6 +155,24 @@ def caveats(document: Document) -> list[str]:
         *list(lines)[:MOST_LINES],
         *([f"CAUTION: ... and {hidden} more"] if hidden > 0 else []),
         *([f"CAUTION: intervals without width: {_some(points)}"] if points else []),
+        *_unresampled(document),
+    ]
+
+
+def _unresampled(document: Document) -> list[str]:
+    """Why there are no intervals: most resamples of pairs are without a method of few pairs."""
+    pairs: dict[str, set[str]] = {entry.method: set() for entry in document.leaderboard}
+    for case in document.cases:
+        for method, score in case.scores.items():
+            if score.rank is not None and method in pairs:
+                pairs[method].add(f"{case.dataset}-{case.model}")
+    every = len(set().union(*pairs.values()))
+    rare = [method for method, some in pairs.items() if 2 * len(some) < every]
+    if not rare or any(entry.low is not None for entry in document.leaderboard):
+        return []
+    return [
+        f"CAUTION: no intervals: most resamples of the {every} dataset x model pairs are without "
+        f"{_some(rare)}; leave what applies to few models out, or add models"
     ]
 
 
